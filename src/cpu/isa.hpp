@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::cpu {
+
+/// Instruction-set tiers, worst first; the numbers are those of TESSERA_TIER (cpu/tier.hpp).
+enum class Tier { kPortable = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };
+inline constexpr int kNumTiers = 4;
+
+std::string_view name(Tier tier);
+std::optional<Tier> tier_from_name(std::string_view name);
+
+/// True when this CPU and its operating system run the tier.
+bool runs(Tier tier);
+
+/// Tiers that this machine runs, best first, none above `highest` (empty: no limit). Throws
+/// Error{kInvalidArgument} for an unknown name, Error{kUnsupported} for one that this CPU lacks.
+std::vector<Tier> available_tiers(std::string_view highest = {});
+
+/// Brand string of the CPU.
+std::string cpu_name();
+
+}  // namespace tessera::cpu

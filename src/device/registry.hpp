@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/kernel_table.hpp"
+
+namespace tessera {
+
+struct DeviceOptions {
+  int n_threads = 0;  ///< CPU team, the calling thread included; 0: available_cpus()
+  std::string isa;    ///< highest CPU tier to use: "portable", "avx2", ...; empty: the best
+};
+
+/// A kind of device: how to find, make and equip it. Registered explicitly by the api room, since
+/// static initialisers vanish from archives.
+struct DeviceKind {
+  std::string name;  ///< "cpu"
+  std::function<std::vector<Caps>()> list;
+  std::function<std::unique_ptr<Device>(int index, const DeviceOptions&)> make;
+  std::function<KernelTable(const Device&, const DeviceOptions&)> make_table;
+};
+
+class DeviceRegistry {
+ public:
+  void add(DeviceKind kind) { kinds_.push_back(std::move(kind)); }
+  const std::vector<DeviceKind>& kinds() const { return kinds_; }
+
+  struct Choice {
+    const DeviceKind* kind;
+    int index;
+  };
+  /// Parses "cpu", "webgpu:1"; throws Error{kInvalidArgument} that lists the known kinds.
+  Choice find(std::string_view spec) const;
+
+ private:
+  std::vector<DeviceKind> kinds_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,9 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+enum class NormKind : uint8_t { kRms, kLayer };
+
+}  // namespace tessera
