@@ -5,25 +5,12 @@
 #   <op>_cpu.inl       kernels, compiled once for each tier         -> ops_cpu_<tier>
 #   <op>_cases.cpp     cases for tests and benchmarks               -> library ops_cases
 
-set(TESSERA_TIER_FLAGS_portable "")
-set(TESSERA_TIER_FLAGS_avx2 -mavx2 -mfma -mf16c)
-set(TESSERA_TIER_FLAGS_avx512 ${TESSERA_TIER_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
-                              -mavx512cd -mprefer-vector-width=512)
-set(TESSERA_TIER_FLAGS_avx512vnni ${TESSERA_TIER_FLAGS_avx512} -mavx512vnni)
-set(TESSERA_TIER_NUMBER_portable 0)
-set(TESSERA_TIER_NUMBER_avx2 1)
-set(TESSERA_TIER_NUMBER_avx512 2)
-set(TESSERA_TIER_NUMBER_avx512vnni 3)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(TESSERA_TIERS portable avx2 avx512 avx512vnni)
-else()
-  set(TESSERA_TIERS portable)
-endif()
+include(TesseraTiers)
 
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${CMAKE_CURRENT_SOURCE_DIR}/ops.list)
 file(STRINGS ops.list lines REGEX "^[a-z]")
-set(contract_sources op.cpp)
+set(contract_sources op.cpp reference.cpp)
 set(cpu_sources "")
 set(case_sources "")
 set(includes "")
@@ -104,14 +91,18 @@ tessera_room(ops_cpu ${cpu_sources} ${CMAKE_CURRENT_BINARY_DIR}/cpu_rows.cpp)
 foreach(tier ${TESSERA_TIERS})
   if(tier_sources_${tier})
     tessera_room(ops_cpu_${tier} ${tier_sources_${tier}})
-    target_compile_options(room_ops_cpu_${tier} PRIVATE ${TESSERA_TIER_FLAGS_${tier}}
-                                                        -Wno-psabi -Wno-unused-function)
+    # -Wno-(maybe-)uninitialized: GCC 12 warns inside its own intrinsics (GCC bug 105593).
+    target_compile_options(
+      room_ops_cpu_${tier} PRIVATE ${TESSERA_TIER_FLAGS_${tier}} -fno-exceptions -Wno-psabi
+                                   -Wno-unused-function -Wno-uninitialized
+                                   -Wno-maybe-uninitialized)
     target_compile_definitions(room_ops_cpu_${tier} PRIVATE
                                TESSERA_TIER=${TESSERA_TIER_NUMBER_${tier}} TESSERA_ISA=${tier})
   endif()
 endforeach()
 
 if(TESSERA_DEVELOPER)
-  add_library(ops_cases STATIC EXCLUDE_FROM_ALL ${case_sources})
+  add_library(ops_cases STATIC EXCLUDE_FROM_ALL cases.cpp attention/paged_batch.cpp
+              matmul/linear_cases.cpp ${case_sources})
   target_link_libraries(ops_cases PUBLIC tessera tessera_build)
 endif()

@@ -34,7 +34,6 @@ Tensor Arena::take(DType dtype, const Shape& shape) {
     free_.push_back(slots_.back().buffer.get());
   }
   tensor.buffer = free_.back();
-  free_.pop_back();
   const int64_t bytes = slot_bytes(tensor.span_bytes());
   if (planning_) {
     const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Entry& entry) {
@@ -45,6 +44,7 @@ Tensor Arena::take(DType dtype, const Shape& shape) {
     fail(ErrorKind::kDevice, "arena", "a step needs a slot of {} bytes where {} were planned",
          bytes, tensor.buffer->size_bytes());
   }
+  free_.pop_back();
   return tensor;
 }
 

@@ -9,6 +9,9 @@
 
 namespace tessera {
 
+// Blocks lie at any byte of a file.
+#pragma pack(push, 1)
+
 struct BlockQ4_0 {  // value = d * (q - 8)
   uint16_t d;
   uint8_t qs[16];
@@ -61,6 +64,8 @@ struct BlockQ6_K {
   int8_t scales[16];  // of each 16 values
   uint16_t d;
 };
+
+#pragma pack(pop)
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 &&
               sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);

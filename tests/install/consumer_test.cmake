@@ -1,0 +1,25 @@
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output
+                          ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGV}: ${result}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+if(SANITIZE STREQUAL "address")
+  set(flags -DCMAKE_CXX_FLAGS=-fsanitize=address,undefined)
+elseif(SANITIZE STREQUAL "thread")
+  set(flags -DCMAKE_CXX_FLAGS=-fsanitize=thread)
+endif()
+file(REMOVE_RECURSE ${WORK_DIR})
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE_DIR}/tests/install/consumer -B ${WORK_DIR}/build
+    -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DCMAKE_CXX_COMPILER=${COMPILER} ${flags}
+    -DEXAMPLE=${SOURCE_DIR}/examples/generate.cpp)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+run(${MAKE_TINY_MODEL} ${WORK_DIR}/tiny.gguf)
+run(${WORK_DIR}/build/generate ${WORK_DIR}/tiny.gguf "Once upon a time")
+if(output STREQUAL "")
+  message(FATAL_ERROR "the example printed nothing")
+endif()

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Checks that the paths named in README.md and docs/ exist."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# `src/...`, `docs/...` and the like between backticks, and the targets of Markdown links.
+PATH = re.compile(r"`((?:src|docs|tests|tools|include|examples|cmake|bench)/[\w./-]+)`")
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+
+
+def main():
+    faults = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = page.read_text()
+        targets = [(ROOT, t) for t in PATH.findall(text)]
+        targets += [(page.parent, t) for t in LINK.findall(text)]
+        for base, target in targets:
+            if not (base / target).exists():
+                faults.append(f"{page.relative_to(ROOT)}: {target} does not exist")
+    print("\n".join(faults), file=sys.stderr, end="\n" if faults else "")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
