@@ -3,6 +3,7 @@
 #   <op>_compose.cpp   add_<op>_compose(table): the op as other ops -> room ops
 #   <op>_cpu.cpp       add_<op>_cpu(table, tiers): rows             -> room ops_cpu
 #   <op>_cpu.inl       kernels, compiled once for each tier         -> ops_cpu_<tier>
+#   <op>_webgpu.cpp    add_<op>_webgpu(table, capabilities): rows   -> room ops_webgpu
 #   <op>_cases.cpp     cases for tests and benchmarks               -> library ops_cases
 
 include(TesseraTiers)
@@ -14,8 +15,10 @@ set(contract_sources op.cpp reference.cpp)
 set(cpu_sources "")
 set(case_sources "")
 set(includes "")
-set(declarations "")
+set(cpu_declarations "")
 set(cpu_calls "")
+set(webgpu_declarations "")
+set(webgpu_calls "")
 set(each "")
 foreach(line ${lines})
   string(REGEX REPLACE " +" ";" fields "${line}")
@@ -34,13 +37,20 @@ foreach(line ${lines})
   endif()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${base}_cpu.cpp)
     list(APPEND cpu_sources ${base}_cpu.cpp)
-    string(APPEND declarations "void add_${op}_cpu(KernelTable&, const std::vector<Tier>&);\n")
+    string(APPEND cpu_declarations "void add_${op}_cpu(KernelTable&, const std::vector<Tier>&);\n")
     string(APPEND cpu_calls "  add_${op}_cpu(table, tiers);\n")
+  endif()
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${base}_webgpu.cpp)
+    string(APPEND webgpu_declarations
+           "void add_${op}_webgpu(KernelTable&, const webgpu::Capabilities&);\n")
+    string(APPEND webgpu_calls "  add_${op}_webgpu(table, capabilities);\n")
   endif()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${base}_compose.cpp)
     list(APPEND contract_sources ${base}_compose.cpp)
-    string(APPEND declarations "void add_${op}_compose(KernelTable&);\n")
-    string(APPEND cpu_calls "  add_${op}_compose(table);\n")
+    foreach(device cpu webgpu)
+      string(APPEND ${device}_declarations "void add_${op}_compose(KernelTable&);\n")
+      string(APPEND ${device}_calls "  add_${op}_compose(table);\n")
+    endforeach()
   endif()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${base}_ref.cpp)
     string(APPEND cpu_calls "  add_reference_row<${contract}>(table);\n")
@@ -77,17 +87,38 @@ file(
 namespace tessera {
 
 using cpu::Tier;
-${declarations}
+${cpu_declarations}
 void add_cpu_rows(KernelTable& table, const std::vector<Tier>& tiers) {
 ${cpu_calls}}
 
 }  // namespace tessera
 ")
 
+if(TESSERA_HAS_WEBGPU)
+  file(
+    CONFIGURE
+    OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/webgpu_rows.cpp
+    CONTENT "// Generated from ops.list.
+#include \"ops/webgpu_rows.hpp\"
+
+namespace tessera {
+
+${webgpu_declarations}
+void add_webgpu_rows(KernelTable& table, const webgpu::Capabilities& capabilities) {
+${webgpu_calls}}
+
+}  // namespace tessera
+")
+endif()
+
 target_include_directories(tessera_build
                            INTERFACE ${CMAKE_CURRENT_BINARY_DIR}/generated)
 tessera_room(ops ${contract_sources} rope/rotation.cpp)
 tessera_room(ops_cpu ${cpu_sources} ${CMAKE_CURRENT_BINARY_DIR}/cpu_rows.cpp)
+if(TESSERA_HAS_WEBGPU)
+  file(GLOB webgpu_sources CONFIGURE_DEPENDS */*_webgpu.cpp)
+  tessera_room(ops_webgpu ${webgpu_sources} ${CMAKE_CURRENT_BINARY_DIR}/webgpu_rows.cpp)
+endif()
 foreach(tier ${TESSERA_TIERS})
   if(tier_sources_${tier})
     tessera_room(ops_cpu_${tier} ${tier_sources_${tier}})

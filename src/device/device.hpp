@@ -40,11 +40,14 @@ class Buffer {
 
 /// What a device offers, as far as kernels and memory estimates ask.
 struct Caps {
-  std::string kind;           ///< "cpu", "mock", "webgpu", "cuda"
-  std::string name;           ///< as the vendor calls it
-  int64_t memory_bytes = 0;   ///< available to us; 0 when unknown
-  int parallelism = 1;        ///< threads of the team, or multiprocessors
+  std::string kind;              ///< "cpu", "mock", "webgpu", "cuda"
+  std::string name;              ///< as the vendor calls it
+  int64_t memory_bytes = 0;      ///< available to us; 0 when unknown
+  int parallelism = 1;           ///< threads of the team, or multiprocessors
   int64_t alignment_bytes = 64;  ///< of every buffer and arena slot
+  /// Kernels may assume that inputs are finite (WGSL): with others they only stay within bounds.
+  bool finite_math = false;
+  std::vector<std::string> features = {};  ///< capability tiers and limits, for people
 };
 
 /// Makes buffers and queues. Loading and reading back are synchronous and may be called from one

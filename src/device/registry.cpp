@@ -24,15 +24,16 @@ DeviceRegistry::Choice DeviceRegistry::find(std::string_view spec) const {
     if (kind.name == wanted) {
       const size_t n_devices = kind.list().size();
       if (static_cast<size_t>(index) >= n_devices) {
-        fail(ErrorKind::kInvalidArgument, "device", "there is no '{}': {} device(s) of kind {}",
-             spec, n_devices, kind.name);
+        fail(ErrorKind::kInvalidArgument, "device", "there is no '{}': {} device(s) of kind {}{}{}",
+             spec, n_devices, kind.name, n_devices == 0 && !kind.hint.empty() ? "; " : "",
+             n_devices == 0 ? kind.hint : "");
       }
       return {&kind, index};
     }
     names.push_back(kind.name);
   }
-  fail(ErrorKind::kInvalidArgument, "device", "expected one of {}, got '{}'", fmt::join(names, ", "),
-       spec);
+  fail(ErrorKind::kInvalidArgument, "device", "expected one of {}, got '{}'",
+       fmt::join(names, ", "), spec);
 }
 
 }  // namespace tessera

@@ -14,12 +14,15 @@ namespace tessera {
 struct DeviceOptions {
   int n_threads = 0;  ///< CPU team, the calling thread included; 0: available_cpus()
   std::string isa;    ///< highest CPU tier to use: "portable", "avx2", ...; empty: the best
+  bool default_limits = false;  ///< GPU: ask for no more than every implementation has
+  bool runtime_checks = false;  ///< GPU: kernels with bounds checks
 };
 
 /// A kind of device: how to find, make and equip it. Registered explicitly by the api room, since
 /// static initialisers vanish from archives.
 struct DeviceKind {
-  std::string name;  ///< "cpu"
+  std::string name;       ///< "cpu"
+  std::string hint = {};  ///< what to do where list() is empty
   std::function<std::vector<Caps>()> list;
   std::function<std::unique_ptr<Device>(int index, const DeviceOptions&)> make;
   std::function<KernelTable(const Device&, const DeviceOptions&)> make_table;

@@ -1,0 +1,55 @@
+#include "ops/matmul/matmul_cpu.hpp"
+
+#include "ops/cpu_row.hpp"
+#include "ops/matmul/matmul.hpp"
+
+namespace tessera {
+namespace {
+
+MatmulCpuArgs pack(const Matmul::Args& args, const Tensor&) {
+  return {.y = matrix_view(args.y),
+          .x = matrix_view(args.x),
+          .w = matrix_view(args.w),
+          .residual = args.residual.defined() ? matrix_view(args.residual) : MatrixView{},
+          .bias = host_data<const float>(args.bias),
+          .live = host_data<const uint32_t>(args.live),
+          .x_type = static_cast<Storage>(args.x.dtype),
+          .w_type = static_cast<Storage>(args.w.dtype),
+          .x_is_q8 = args.x.dtype == DType::kQ8};
+}
+
+/// Formats of one scale (and minimum) for each 32 values, as q8 has them. Rows are gathered with
+/// 32-bit offsets.
+bool has_q8_dot(const Matmul::Args& args) {
+  return args.x.dtype == DType::kQ8 && args.order == WeightOrder::kOutIn &&
+         info(args.w.dtype).block_size == 32 && args.w.stride_bytes[0] < (int64_t{1} << 26);
+}
+
+}  // namespace
+
+void add_matmul_cpu(KernelTable& table, const std::vector<cpu::Tier>& tiers) {
+  CpuKernel<Matmul, MatmulCpuArgs> q8_dot = {.name = "q8_dot",
+                                             .tiers = TESSERA_TIER_TABLE(matmul_q8),
+                                             .pack = pack,
+                                             .supports = has_q8_dot};
+#if defined(__x86_64__)
+  q8_dot.tiers[static_cast<size_t>(cpu::Tier::kAvx512Vnni)] = avx512vnni::matmul_q8;
+#endif
+  add_cpu_kernel(table, tiers, q8_dot);
+  add_cpu_kernel<Matmul, MatmulCpuArgs>(table, tiers,
+                                        {.name = "exact_rows",
+                                         .tiers = TESSERA_TIER_TABLE(matmul_rows),
+                                         .pack = pack,
+                                         .supports = [](const Matmul::Args& args) {
+                                           return args.order == WeightOrder::kOutIn &&
+                                                  !has_q8_dot(args);
+                                         }});
+  add_cpu_kernel<Matmul, MatmulCpuArgs>(
+      table, tiers,
+      {.name = "exact_columns",
+       .tiers = TESSERA_TIER_TABLE(matmul_columns),
+       .pack = pack,
+       .supports = [](const Matmul::Args& args) { return args.order == WeightOrder::kInOut; }});
+}
+
+}  // namespace tessera

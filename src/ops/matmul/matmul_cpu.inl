@@ -1,0 +1,16 @@
+// The kernels of matmul on one instruction set: products of exact values (matmul_rows,
+// matmul_columns) and of q8 with 32-value blocks (matmul_q8). The VNNI tier has the last only.
+
+#include "cpu/tier.hpp"
+
+#if TESSERA_TIER == TESSERA_TIER_PORTABLE
+#include "ops/matmul/matmul_columns.inl"
+#include "ops/matmul/matmul_exact.inl"
+#include "ops/matmul/matmul_q8_portable.inl"
+#elif TESSERA_TIER == TESSERA_TIER_AVX512VNNI
+#include "ops/matmul/matmul_q8.inl"
+#else
+#include "ops/matmul/matmul_columns.inl"
+#include "ops/matmul/matmul_exact.inl"
+#include "ops/matmul/matmul_q8.inl"
+#endif
