@@ -29,16 +29,16 @@ enum class KvType { kF16, kF32 };
 struct LoadOptions {
   std::string device = "cpu";  ///< "cpu", "webgpu:1": see devices()
   int n_threads = 0;           ///< CPU threads; 0: as many as the process may use
-  std::string isa;             ///< highest CPU tier: "portable", "avx2", ...; empty: the best
+  std::string isa = {};        ///< highest CPU tier: "portable", "avx2", ...; empty: the best
   int64_t context = 0;         ///< tokens that a session can hold; 0: the model's, at most 4096
   int max_sessions = 1;        ///< sessions with tokens at the same time
   int64_t prefill_chunk = 512; ///< most tokens of one step
   ActivationMode activations = ActivationMode::kAuto;
   KvType kv_type = KvType::kF16;
-  std::string pretokenizer;    ///< overrides the file's label; empty: the file's
+  std::string pretokenizer = {};  ///< overrides the file's label; empty: the file's
   bool allow_reference = false;  ///< run ops without a kernel on the slow reference
-  std::vector<std::pair<std::string, std::string>> force;  ///< op, row
-  std::filesystem::path trace_tensors;  ///< writes hash and summary of every tensor of every step
+  std::vector<std::pair<std::string, std::string>> force = {};  ///< op, row
+  std::filesystem::path trace_tensors = {};  ///< writes hash and summary of every tensor of every step
 };
 
 struct ModelInfo {
@@ -51,7 +51,7 @@ struct ModelInfo {
 };
 
 struct TokenizeOptions {
-  std::optional<bool> add_bos;  ///< empty: as the file says; never a second BOS
+  std::optional<bool> add_bos = {};  ///< empty: as the file says; never a second BOS
   bool parse_special = false;   ///< text such as <|im_end|> becomes its token
 };
 
@@ -70,8 +70,8 @@ struct GenerateOptions {
   int top_k = 40;
   float top_p = 0.95f;
   float min_p = 0.05f;
-  std::optional<uint64_t> seed;   ///< empty: a new one, reported in the result
-  std::vector<std::string> stop;  ///< generation ends before the first of these; never shown
+  std::optional<uint64_t> seed = {};   ///< empty: a new one, reported in the result
+  std::vector<std::string> stop = {};  ///< generation ends before the first of these; never shown
   bool ignore_eos = false;
   WhenFull when_full = WhenFull::kStop;
   const std::atomic<bool>* cancel = nullptr;  ///< set to true by another thread or a signal handler
@@ -83,12 +83,12 @@ std::string_view name(FinishReason reason);  ///< "end", "stop", "length", "cont
 struct Timings {
   int64_t prefill_tokens = 0;  ///< of the prompt, without the reused prefix
   int64_t reused_tokens = 0;   ///< of the prompt, found in the session's cache
-  int64_t decode_tokens = 0;
+  int64_t decode_tokens = 0;   ///< steps behind the prompt's: the first token comes from the prompt
   double prefill_ms = 0, decode_ms = 0;
 };
 
 struct Generation {
-  std::vector<uint32_t> prompt_ids, ids;
+  std::vector<uint32_t> prompt_ids, ids;  ///< `ids` without the token that ended it
   std::string text;
   FinishReason finish_reason = FinishReason::kLength;
   uint64_t seed = 0;

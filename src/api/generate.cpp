@@ -1,0 +1,167 @@
+#include "api/generate.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+namespace tessera {
+namespace {
+
+uint64_t new_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+bool cancelled(const GenerateOptions& options) {
+  return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void check_prompt(const Model::Impl& model, std::span<const uint32_t> prompt) {
+  const int64_t context = model.engine->context();
+  if (prompt.empty()) fail(ErrorKind::kInvalidArgument, "prompt", "expected tokens, got none");
+  if (static_cast<int64_t>(prompt.size()) > context) {
+    fail(
+        ErrorKind::kInvalidArgument, "prompt",
+        "{} tokens do not fit into the context of {}; --ctx sets its size, the model's limit is {}",
+        prompt.size(), context, model.info.trained_context);
+  }
+  for (const uint32_t id : prompt) {
+    if (static_cast<int64_t>(id) < model.info.vocab_size) continue;
+    fail(ErrorKind::kInvalidArgument, "prompt", "expected token ids below {}, got {}",
+         model.info.vocab_size, id);
+  }
+}
+
+Generating::Generating(const Model::Impl& model, Sequence& sequence,
+                       std::span<const uint32_t> prompt, const GenerateOptions& options,
+                       const TextCallback& on_text)
+    : model_(model),
+      sequence_(&sequence),
+      options_(options),
+      on_text_(on_text),
+      seed_(options.seed ? *options.seed : new_seed()),
+      sampler_({.temperature = options.temperature,
+                .top_k = options.top_k,
+                .top_p = options.top_p,
+                .min_p = options.min_p},
+               seed_),
+      stops_(options.stop) {
+  if (options.max_tokens < 0) {
+    fail(ErrorKind::kInvalidArgument, "max_tokens", "expected a number from 0, got {}",
+         options.max_tokens);
+  }
+  check_prompt(model, prompt);
+  result_.seed = seed_;
+  result_.prompt_ids.assign(prompt.begin(), prompt.end());
+  // The last token runs in any case: its logits are what the answer begins with.
+  const auto n_reusable = static_cast<int64_t>(prompt.size()) - 1;
+  n_prefilled_ = static_cast<size_t>(sequence.reuse_prefix(prompt, n_reusable));
+  result_.timings.reused_tokens = static_cast<int64_t>(n_prefilled_);
+  result_.timings.prefill_tokens = static_cast<int64_t>(prompt.size() - n_prefilled_);
+}
+
+void Generating::run(const Model::Impl& model, std::span<Generating> all) {
+  std::vector<StepRequest> requests;
+  std::vector<Generating*> takers;
+  StepResult step;
+  requests.reserve(all.size());
+  takers.reserve(all.size());
+  const auto vocab_size = static_cast<size_t>(model.info.vocab_size);
+  for (;;) {
+    requests.clear();
+    takers.clear();
+    int64_t budget = model.engine->max_step_tokens();
+    bool want_logits = false;
+    // Whoever decodes goes first: a long prompt must not hold up the others.
+    for (const bool decoding : {true, false}) {
+      for (Generating& one : all) {
+        if (!one.done_ && cancelled(one.options_)) one.finish(FinishReason::kCancelled);
+        if (one.done_ || one.decoding() != decoding || budget == 0) continue;
+        requests.push_back(one.next_request(budget));
+        takers.push_back(&one);
+        budget -= static_cast<int64_t>(requests.back().tokens.size());
+        want_logits |= requests.back().rows != LogitRows::kNone && !one.sampler_.greedy();
+      }
+    }
+    if (requests.empty()) return;
+    const int64_t begin_ns = now_ns();
+    model.engine->step(requests, want_logits, step);
+    const double step_ms = static_cast<double>(now_ns() - begin_ns) * 1e-6;
+    size_t row = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const bool has_row = requests[i].rows != LogitRows::kNone;
+      const uint32_t greedy_id = has_row ? step.greedy_ids[row] : 0;
+      const auto logits = has_row && want_logits
+                              ? std::span(step.logits).subspan(row * vocab_size, vocab_size)
+                              : std::span<const float>{};
+      takers[i]->took(requests[i], step_ms, greedy_id, logits);
+      row += has_row;
+    }
+  }
+}
+
+StepRequest Generating::next_request(int64_t budget) {
+  if (decoding()) return {sequence_, std::span(result_.ids).last(1), LogitRows::kLast};
+  const std::span<const uint32_t> left = std::span(result_.prompt_ids).subspan(n_prefilled_);
+  const auto chunk = left.first(std::min(left.size(), static_cast<size_t>(budget)));
+  return {sequence_, chunk, chunk.size() == left.size() ? LogitRows::kLast : LogitRows::kNone};
+}
+
+void Generating::took(const StepRequest& request, double step_ms, uint32_t greedy_id,
+                      std::span<const float> logits) {
+  if (decoding()) {
+    result_.timings.decode_ms += step_ms;
+    ++result_.timings.decode_tokens;
+  } else {
+    result_.timings.prefill_ms += step_ms;
+    n_prefilled_ += request.tokens.size();
+  }
+  if (request.rows == LogitRows::kNone) return;
+  if (options_.max_tokens == 0) return finish(FinishReason::kLength);
+  accept(sampler_.greedy() ? greedy_id : sampler_.sample(logits));
+}
+
+void Generating::accept(uint32_t id) {
+  if (!options_.ignore_eos && model_.tokenizer->is_end(id)) return finish(FinishReason::kEnd);
+  result_.ids.push_back(id);
+  emit(stops_.push(
+      characters_.push(model_.tokenizer->token_to_bytes(id, {.render_special = true}))));
+  if (done_) return;
+  if (stops_.stopped()) return finish(FinishReason::kStop);
+  if (static_cast<int64_t>(result_.ids.size()) == options_.max_tokens) {
+    return finish(FinishReason::kLength);
+  }
+  if (sequence_->length() < model_.engine->context()) return;
+  if (options_.when_full == WhenFull::kError) {
+    fail(ErrorKind::kOutOfMemory, "context",
+         "all {} tokens of the context are used; --ctx sets its size, the model's limit is {}",
+         model_.engine->context(), model_.info.trained_context);
+  }
+  finish(FinishReason::kContext);
+}
+
+void Generating::emit(std::string text) {
+  if (text.empty()) return;
+  result_.text += text;
+  if (on_text_ && !on_text_(text)) {
+    done_ = true;
+    result_.finish_reason = FinishReason::kCancelled;
+  }
+}
+
+void Generating::finish(FinishReason reason) {
+  if (!stops_.stopped()) {
+    std::string rest = stops_.push(characters_.flush());
+    rest += stops_.flush();
+    emit(std::move(rest));
+  }
+  done_ = true;
+  result_.finish_reason = reason;
+}
+
+}  // namespace tessera

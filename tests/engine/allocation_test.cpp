@@ -1,0 +1,47 @@
+// Decoding must not touch the heap: operator new is replaced by one that counts.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "engine/tiny_engine.hpp"
+
+namespace {
+std::atomic<int64_t> n_allocations{0};
+}
+
+void* operator new(size_t size) {
+  ++n_allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+
+namespace tessera {
+namespace {
+
+TEST(Allocation, DecodingDoesNotTouchTheHeap) {
+  TinyEngine engine;
+  Sequence sequence(*engine);
+  StepResult step;
+  uint32_t token = 7;
+  const StepRequest request = {&sequence, {&token, 1}, LogitRows::kLast};
+  engine->step({&request, 1}, true, step);  // records the step, sizes the result
+  const int64_t before = n_allocations;
+  for (int i = 0; i < 100; ++i) {  // across three page boundaries
+    engine->step({&request, 1}, true, step);
+    token = step.greedy_ids[0];
+  }
+  EXPECT_EQ(n_allocations - before, 0);
+  EXPECT_EQ(sequence.length(), 101);
+}
+
+}  // namespace
+}  // namespace tessera
