@@ -1,0 +1,122 @@
+// The machine's limits for one thread and one tier; compiled once per tier.
+
+#include "bench/probe_kernels.hpp"
+#include "cpu/simd.hpp"
+
+namespace tessera::TESSERA_ISA {
+namespace {
+
+// Makes the compiler believe that the value is read and changed, at no cost.
+#if TESSERA_TIER >= TESSERA_TIER_AVX512
+#define TESSERA_OPAQUE(value) __asm__ volatile("" : "+v"(value))
+#elif defined(__x86_64__)
+#define TESSERA_OPAQUE(value) __asm__ volatile("" : "+x"(value))
+#else
+#define TESSERA_OPAQUE(value) __asm__ volatile("" : "+w"(value))
+#endif
+
+inline IVec load_integers(const unsigned char* source) {
+  IVec result;
+  memcpy(&result, source, sizeof result);
+  return result;
+}
+
+/// Eight vectors a step, spread over the streams.
+template <int kStreams>
+void read_streams(const unsigned char* data, int64_t size_bytes, int64_t n_passes) noexcept {
+  constexpr int64_t kVector = sizeof(IVec);
+  constexpr int64_t kStep = 8 / kStreams * kVector;  // of one stream
+  const int64_t stream_bytes = size_bytes / kStreams;
+  IVec seen[8] = {};
+  for (int64_t pass = 0; pass < n_passes; ++pass) {
+    for (int64_t at = 0; at < stream_bytes; at += kStep) {
+      for (int i = 0; i < 8; ++i) {
+        seen[i] |= load_integers(data + i % kStreams * stream_bytes + at + i / kStreams * kVector);
+      }
+    }
+    for (int i = 0; i < 8; ++i) TESSERA_OPAQUE(seen[i]);
+  }
+}
+
+void read(const unsigned char* data, int64_t size_bytes, int n_streams, int64_t n_passes) noexcept {
+  if (n_streams == 1) read_streams<1>(data, size_bytes, n_passes);
+  if (n_streams == 2) read_streams<2>(data, size_bytes, n_passes);
+  if (n_streams == 4) read_streams<4>(data, size_bytes, n_passes);
+  if (n_streams == 8) read_streams<8>(data, size_bytes, n_passes);
+}
+
+// Two units times a latency of four cycles (eight where a product and a sum are two instructions)
+// ask for at least eight chains; the factors need two more registers of 16 (32 with AVX-512).
+#if TESSERA_TIER >= TESSERA_TIER_AVX512
+constexpr int kChains = 16;
+#else
+constexpr int kChains = 12;
+#endif
+
+void multiply_add(int64_t n_rounds) noexcept {
+  Vec chains[kChains];
+  for (int i = 0; i < kChains; ++i) chains[i] = splat(1.0f + static_cast<float>(i));
+  Vec factor = splat(0.5f), term = splat(1.0f);  // every chain tends to 2
+  TESSERA_OPAQUE(factor);
+  TESSERA_OPAQUE(term);
+  for (int64_t round = 0; round < n_rounds; ++round) {
+    for (int i = 0; i < kChains; ++i) chains[i] = fmadd(chains[i], factor, term);
+  }
+  for (int i = 0; i < kChains; ++i) TESSERA_OPAQUE(chains[i]);
+}
+
+#if TESSERA_TIER >= TESSERA_TIER_AVX512
+typedef __m512i Bytes;
+inline Bytes dot(Bytes sum, Bytes a, Bytes b) {
+#if TESSERA_TIER >= TESSERA_TIER_AVX512VNNI
+  return _mm512_dpbusd_epi32(sum, a, b);
+#else
+  const Bytes pairs = _mm512_maddubs_epi16(a, b);
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+#endif
+}
+inline Bytes ones() {
+  return _mm512_set1_epi8(1);
+}
+#elif TESSERA_TIER == TESSERA_TIER_AVX2
+typedef __m256i Bytes;
+inline Bytes dot(Bytes sum, Bytes a, Bytes b) {
+  const Bytes pairs = _mm256_maddubs_epi16(a, b);
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+inline Bytes ones() {
+  return _mm256_set1_epi8(1);
+}
+#endif
+
+#if TESSERA_TIER >= TESSERA_TIER_AVX2
+void dot_int8(int64_t n_rounds) noexcept {
+  Bytes chains[kChains];
+  Bytes a = ones(), b = ones();
+  for (int i = 0; i < kChains; ++i) chains[i] = ones();
+  for (int64_t round = 0; round < n_rounds; ++round) {
+    for (int i = 0; i < kChains; ++i) {
+      TESSERA_OPAQUE(a);  // else equal products would be computed once
+      chains[i] = dot(chains[i], a, b);
+    }
+  }
+  for (int i = 0; i < kChains; ++i) TESSERA_OPAQUE(chains[i]);
+}
+#endif
+
+}  // namespace
+
+const ProbeKernels kProbeKernels = {
+    .read = read,
+    .multiply_add = multiply_add,
+    .flops_per_round = 2 * kLanes * kChains,
+#if TESSERA_TIER >= TESSERA_TIER_AVX2
+    .dot_int8 = dot_int8,
+    .int8_ops_per_round = 2 * static_cast<int64_t>(sizeof(Bytes)) * kChains,
+#else
+    .dot_int8 = nullptr,
+    .int8_ops_per_round = 0,
+#endif
+};
+
+}  // namespace tessera::TESSERA_ISA

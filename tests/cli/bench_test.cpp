@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "program.hpp"
+#include "support/tiny_model.hpp"
+
+namespace tessera::test {
+namespace {
+
+const std::vector<std::string> kQuick = {"--warmup", "0", "--iters", "3", "--min-time", "0"};
+
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(CliBench, OpsPrintsARowForEveryKernel) {
+  std::vector<std::string> arguments = {"bench",    "ops",     "--op",    "matmul", "--shape",
+                                        "3x64x128", "--dtype", "q4_1/q8", "--json"};
+  arguments.insert(arguments.end(), kQuick.begin(), kQuick.end());
+  const Outcome outcome = run_tessera(arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto rows = json_lines(outcome.out);
+  ASSERT_FALSE(rows.empty());
+  for (const auto& row : rows) {
+    EXPECT_EQ(row["op"], "matmul");
+    EXPECT_EQ(row["shape"], "3x64x128");
+    EXPECT_EQ(row["dtype"], "q4_1/q8");
+    EXPECT_EQ(row["flops"], 2.0 * 3 * 64 * 128);
+    EXPECT_GE(row["iterations"], 3);
+    EXPECT_LT(row["error"], 1e-5) << row;
+  }
+}
+
+TEST(CliBench, ShapeLimitsTheCases) {
+  std::vector<std::string> arguments = {"bench", "ops", "--op", "softmax", "--json"};
+  arguments.insert(arguments.end(), kQuick.begin(), kQuick.end());
+  const auto all = json_lines(run_tessera(arguments).out);
+  ASSERT_GT(all.size(), 1U);
+  const std::string shape = all.front()["shape"];
+  arguments.insert(arguments.end(), {"--shape", shape});
+  const auto some = json_lines(run_tessera(arguments).out);
+  ASSERT_FALSE(some.empty());
+  EXPECT_LT(some.size(), all.size());
+  for (const auto& row : some) EXPECT_EQ(row["shape"], shape);
+}
+
+class CliModelBench : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_ = (folder_ / "tiny.gguf").string();
+    TinyModelOptions options;
+    options.dtype = DType::kQ8_0;
+    write_tiny_model(model_, options);
+  }
+  Outcome run(const std::string& format) const {
+    return run_tessera(
+        {"bench", "model", model_, "-p", "16", "-n", "4", "-d", "0,8", "-r", "2", "-o", format});
+  }
+  TempFolder folder_;
+  std::string model_;
+};
+
+TEST_F(CliModelBench, JsonHasTheFieldsOfLlamaBench) {
+  const Outcome outcome = run("json");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto tests = outcome.json();
+  ASSERT_EQ(tests.size(), 4U);
+  const std::vector<std::array<int, 3>> expected = {{16, 0, 0}, {0, 4, 0}, {16, 0, 8}, {0, 4, 8}};
+  for (size_t i = 0; i < tests.size(); ++i) {
+    const auto& test = tests[i];
+    EXPECT_EQ(test["n_prompt"], expected[i][0]);
+    EXPECT_EQ(test["n_gen"], expected[i][1]);
+    EXPECT_EQ(test["n_depth"], expected[i][2]);
+    for (const char* key :
+         {"build_commit",   "cpu_info", "backends",  "model_filename", "model_type", "model_size",
+          "model_n_params", "n_batch",  "n_ubatch",  "n_threads",      "type_k",     "type_v",
+          "test_time",      "avg_ns",   "stddev_ns", "avg_ts",         "stddev_ts",  "samples_ns",
+          "samples_ts",     "roof_ts",  "roof_share"}) {
+      EXPECT_TRUE(test.contains(key)) << key;
+    }
+    EXPECT_EQ(test["samples_ns"].size(), 2U);
+    const double n_tokens = expected[i][0] + expected[i][1];
+    EXPECT_NEAR(test["samples_ts"][0].get<double>(),
+                n_tokens * 1e9 / test["samples_ns"][0].get<double>(), 1e-6 * n_tokens * 1e9);
+    EXPECT_GT(test["roof_ts"], 0);
+    EXPECT_GT(test["roof_share"], 0);
+  }
+}
+
+TEST_F(CliModelBench, MarkdownAndCsvAreTables) {
+  const std::string markdown = run("md").out;
+  for (const char* part : {"| test | t/s |", "| pp16 | ", "| tg4 | ", "| pp16 @ d8 | ", " ± "}) {
+    EXPECT_NE(markdown.find(part), std::string::npos) << part << " in " << markdown;
+  }
+  std::istringstream csv(run("csv").out);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(csv, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_TRUE(lines[0].starts_with("build_commit,cpu_info,")) << lines[0];
+}
+
+}  // namespace
+}  // namespace tessera::test
