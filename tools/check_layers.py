@@ -18,16 +18,22 @@ BELOW = {
     "cpu": {"base", "tensor", "device"},
     "ops": {"base", "tensor", "device"},
     "ops_cpu": {"base", "tensor", "device", "cpu", "ops"},
+    "webgpu": {"base", "tensor", "device"},
+    "ops_webgpu": {"base", "tensor", "device", "webgpu", "ops"},
     "formats": {"base", "tensor"},
     "tokenizer": {"base"},
     "models": {"base", "tensor", "device", "ops"},
     "models_loader": {"base", "tensor", "device", "ops", "formats", "models"},
     "engine": {"base", "tensor", "device", "ops", "models"},
-    "api": {"tessera", "base", "tensor", "device", "cpu", "ops", "ops_cpu", "formats", "tokenizer",
+    "api": {"tessera", "base", "tensor", "device", "cpu", "ops", "ops_cpu", "webgpu", "ops_webgpu",
+            "formats", "tokenizer",
             "models", "models_loader", "engine"},
 }
 BELOW["bench"] = BELOW["api"] | {"api"}
 BELOW["cli"] = BELOW["api"] | {"api", "bench"}
+
+# Headers of vendors, and the one room that may see each.
+VENDORS = {"webgpu.h": "webgpu", "wgpu.h": "webgpu"}
 
 # Which includes of the standard library a file compiled for one instruction set may have.
 LEAF_STD = {"stdint.h", "string.h", "stddef.h", "math.h", "immintrin.h", "arm_neon.h"}
@@ -43,6 +49,8 @@ def room_of(path):
         if stem.endswith("_cpu") or stem.startswith(("cpu_", "reference_row")) or \
                 path.endswith(".inl"):
             return "ops_cpu"
+        if stem.endswith("_webgpu") or stem.startswith("webgpu_"):
+            return "ops_webgpu"
     if parts[0] == "models" and "gguf" in parts[-1]:
         return "models_loader"
     return parts[0]
@@ -70,6 +78,8 @@ def main():
             continue
         for kind, target in INCLUDE.findall(file.read_text()):
             if kind == "<":
+                if target in VENDORS and room != VENDORS[target]:
+                    faults.append(f"src/{path}: room '{room}' must not include <{target}>")
                 continue
             if target.startswith("ops/all_ops.hpp"):  # generated
                 used = "ops"

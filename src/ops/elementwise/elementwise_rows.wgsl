@@ -1,0 +1,103 @@
+// y = f(a) or f(a, b), value by value, over rows that may have gaps. One thread makes WIDTH values; the
+// results do not depend on it.
+//   OP      'add' 'mul' 'silu' 'gelu_tanh' 'swiglu'
+//   INPUTS  1 or 2
+//   WIDTH   1, or 4: then firsts, strides and columns count vec4s
+//   LIVE    1: rows from live[live_first] on are not touched
+struct Params {
+  n_rows: u32,
+  n_columns: u32,
+  y_first: u32,
+  y_stride: u32,
+  a_first: u32,
+  a_stride: u32,
+  b_first: u32,
+  b_stride: u32,
+  live_first: u32,
+}
+#if WIDTH == 4
+alias Value = vec4<f32>;
+alias Int = vec4<i32>;
+alias Bits = vec4<u32>;
+#else
+alias Value = f32;
+alias Int = i32;
+alias Bits = u32;
+#endif
+
+@group(0) @binding(0) var<storage, read_write> y: array<Value>;
+@group(0) @binding(1) var<storage, read> a: array<Value>;
+#if INPUTS == 2
+@group(0) @binding(2) var<storage, read> b: array<Value>;
+#endif
+#if LIVE
+@group(0) @binding(${INPUTS + 1}) var<storage, read> live: array<u32>;
+#endif
+@group(0) @binding(${INPUTS + 1 + LIVE}) var<uniform> params: Params;
+
+#if OP == 'silu' || OP == 'swiglu'
+// exp(x) for -80 <= x <= 0 within two units of the last place, which drivers' exp is not: 2^n times a
+// polynomial of the rest (Cephes expf). n * 0.693359375 is exact.
+fn exp_negative(x: Value) -> Value {
+  let n = round(x * 1.4426950408889634);
+  let r = (x - n * 0.693359375) + n * 2.1219444005469058e-4;
+  var p = 1.9875691500e-4 * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  p = p * r * r + r + 1.0;
+  return p * bitcast<Value>((Int(n) + Int(127)) << Bits(23u));
+}
+
+// With e = exp(-|x|): x / (1 + e), or x e / (1 + e) for negative x. The root of e stays normal where
+// e itself may be flushed to zero.
+fn silu(x: Value) -> Value {
+  let root = exp_negative(max(-0.5 * abs(x), Value(-80.0)));
+  let numerator = select(x * root * root, x, x >= Value(0.0));
+  return numerator / (1.0 + root * root);
+}
+#endif
+#if OP == 'gelu_tanh'
+// tanh of large arguments is NaN on some drivers; beyond 15 it is 1 in f32.
+fn gelu(x: Value) -> Value {
+  let t = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1.0 + tanh(clamp(t, Value(-15.0), Value(15.0))));
+}
+#endif
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_groups: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32) {
+  let i = (group.y * n_groups.x + group.x) * 256u + thread;
+  let row = i / params.n_columns;
+  let column = i % params.n_columns;
+#if LIVE
+  let n_rows = min(params.n_rows, live[params.live_first]);
+#else
+  let n_rows = params.n_rows;
+#endif
+  if (row >= n_rows) {
+    return;
+  }
+  let left = a[params.a_first + row * params.a_stride + column];
+#if INPUTS == 2
+  let right = b[params.b_first + row * params.b_stride + column];
+#endif
+#if OP == 'add'
+  let value = left + right;
+#endif
+#if OP == 'mul'
+  let value = left * right;
+#endif
+#if OP == 'silu'
+  let value = silu(left);
+#endif
+#if OP == 'swiglu'
+  let value = silu(left) * right;
+#endif
+#if OP == 'gelu_tanh'
+  let value = gelu(left);
+#endif
+  y[params.y_first + row * params.y_stride + column] = value;
+}

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/queue.hpp"
+#include "webgpu/device.hpp"
+#include "webgpu/record.hpp"
+
+namespace tessera::webgpu {
+
+/// A recorded step: dispatches in order, and one buffer with the uniforms of all of them.
+class GpuStep final : public Step {
+ public:
+  struct Dispatch {
+    const Pipeline* pipeline;
+    BindGroup group;
+    std::optional<uint32_t> uniform_offset;
+    uint32_t x, y, z;
+  };
+  std::vector<Dispatch> dispatches;
+  BufferHandle uniforms;
+};
+
+/// Records dispatches and runs a step as one encoder, one pass, one submit. Between dependent
+/// dispatches the implementation puts barriers by itself.
+class GpuQueue final : public Queue {
+ public:
+  GpuQueue(GpuDevice& device, const KernelTable& table, Arena& arena);
+  ~GpuQueue() override;
+
+  void begin() override;
+  std::unique_ptr<Step> end() override;
+  void write(Buffer& buffer, int64_t offset_bytes, std::span<const std::byte> bytes) override;
+  void submit(const Step& step) override;
+  Status wait() override;
+
+  void record(std::string_view label, const Kernel& kernel, std::span<const Binding> bindings,
+              std::span<const std::byte> uniform_bytes, const Grid& grid);
+
+  /// Steps submitted from here on measure the time that the device spends on them. False where it
+  /// cannot.
+  bool enable_timing();
+  /// Of the last step that was submitted and waited for.
+  double step_ns();
+
+ private:
+  struct Recorded {
+    const Pipeline* pipeline;
+    std::vector<Binding> bindings;
+    std::string label;
+    int64_t uniform_offset;
+    int64_t uniform_bytes;
+    Grid grid;
+  };
+  void check(std::string_view label, std::span<const Binding> bindings, const Grid& grid) const;
+  BindGroup make_group(const Recorded& recorded, WGPUBuffer uniforms) const;
+
+  GpuDevice& gpu_;
+  std::vector<Recorded> recorded_;
+  std::vector<std::byte> uniform_data_;
+  QuerySet queries_;
+  std::unique_ptr<Buffer> query_results_;
+};
+
+}  // namespace tessera::webgpu

@@ -1,0 +1,82 @@
+// What ops_test does not reach: it places every tensor at an odd address, so that rows read single
+// values. Here the same rows read vec4s; they promise the same bits.
+
+#include <random>
+
+#include "ops/elementwise/swiglu.hpp"
+#include "ops/norm/rmsnorm.hpp"
+#include "ops/webgpu_rows.hpp"
+#include "support.hpp"
+
+namespace tessera::webgpu {
+namespace {
+
+std::vector<float> random_values(int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<size_t>(n));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+/// A tensor [rows, columns] that starts `skip` values into its buffer.
+Tensor place(Gpu& gpu, int64_t rows, int64_t columns, int64_t skip, unsigned seed) {
+  std::vector<float> values(static_cast<size_t>(skip));
+  const std::vector<float> own = random_values(rows * columns, seed);
+  values.insert(values.end(), own.begin(), own.end());
+  Tensor tensor = gpu.tensor(DType::kF32, {skip + rows * columns}, values);
+  return Tensor::dense(DType::kF32, {rows, columns}, tensor.buffer, skip * 4);
+}
+
+template <typename Op>
+void run(Gpu& gpu, const typename Op::Args& args) {
+  KernelTable table;
+  add_webgpu_rows(table, gpu.capabilities());
+  for (const Row<Op>& row : table.rows<Op>()) {
+    if (!row.traits.composed) {
+      gpu.queue().begin();
+      launch_row<Op>(gpu.queue(), row, args);
+      const auto step = gpu.queue().end();
+      gpu.queue().submit(*step);
+      gpu.queue().wait().value();
+      return;
+    }
+  }
+  ADD_FAILURE() << "no kernel";
+}
+
+TEST(WebGpuRows, RmsnormHasTheSameBitsWhereverTensorsStart) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  for (const int64_t d : {4, 64, 576, 1540, 4096}) {
+    std::vector<float> first;
+    for (const int64_t skip : {0, 1, 64, 65, 67}) {
+      const Tensor x = place(gpu, 3, d, skip, 1), y = place(gpu, 3, d, skip, 2);
+      Tensor weight = place(gpu, 1, d, skip, 3);
+      weight.shape = {d};
+      run<Rmsnorm>(gpu, {.y = y, .x = x, .weight = weight});
+      const std::vector<float> got = gpu.values<float>(y);
+      if (skip == 0) first = got;
+      EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
+      EXPECT_NE(got, random_values(3 * d, 2));
+    }
+  }
+}
+
+TEST(WebGpuRows, SwigluHasTheSameBitsWhereverTensorsStart) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  std::vector<float> first;
+  for (const int64_t skip : {0, 3, 64, 66}) {
+    const Tensor gate = place(gpu, 5, 132, skip, 1), up = place(gpu, 5, 132, skip, 2);
+    const Tensor y = place(gpu, 5, 132, skip, 3);
+    run<Swiglu>(gpu, {.y = y, .gate = gate, .up = up});
+    const std::vector<float> got = gpu.values<float>(y);
+    if (skip == 0) first = got;
+    EXPECT_TRUE(got == first) << skip << " skipped";
+    EXPECT_NE(got, random_values(5 * 132, 3));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::webgpu
