@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 TESSERA_DEFAULT_MODEL=${TESSERA_DEFAULT_MODEL:-$(python3 tools/fetch_default_model.py)} || true
 export TESSERA_DEFAULT_MODEL
+./dev setup chromium  # a browser that compiles the WGSL files with Tint, and SwiftShader
 
 echo "== the long suites, every CPU tier of this machine"
 ctest --test-dir build/release --output-on-failure --no-tests=error -L all
@@ -15,6 +16,7 @@ ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
   ctest --test-dir build/asan --output-on-failure --no-tests=error -LE "all|slow" -j "$(nproc)"
 
 echo "== ThreadSanitizer: thread team, queue, engine"
-./dev build tsan
+tsan_tests=(base_test device_test engine_test api_test)
+./dev build tsan "${tsan_tests[@]}"
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -j "$(nproc)" \
-  -R '^(base_test|device_test|engine_test|api_test)$'
+  -R "^($(IFS='|'; echo "${tsan_tests[*]}"))$"

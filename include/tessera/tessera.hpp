@@ -27,18 +27,19 @@ enum class ActivationMode {
 enum class KvType { kF16, kF32 };
 
 struct LoadOptions {
-  std::string device = "cpu";  ///< "cpu", "webgpu:1": see devices()
-  int n_threads = 0;           ///< CPU threads; 0: as many as the process may use
-  std::string isa = {};        ///< highest CPU tier: "portable", "avx2", ...; empty: the best
-  int64_t context = 0;         ///< tokens that a session can hold; 0: the model's, at most 4096
-  int max_sessions = 1;        ///< sessions with tokens at the same time
-  int64_t prefill_chunk = 512; ///< most tokens of one step
+  std::string device = "cpu";   ///< "cpu", "webgpu:1": see devices()
+  int n_threads = 0;            ///< CPU threads; 0: as many as the process may use
+  std::string isa = {};         ///< highest CPU tier: "portable", "avx2", ...; empty: the best
+  int64_t context = 0;          ///< tokens that a session can hold; 0: the model's, at most 4096
+  int max_sessions = 1;         ///< sessions with tokens at the same time
+  int64_t prefill_chunk = 512;  ///< most tokens of one step
   ActivationMode activations = ActivationMode::kAuto;
   KvType kv_type = KvType::kF16;
   std::string pretokenizer = {};  ///< overrides the file's label; empty: the file's
-  bool allow_reference = false;  ///< run ops without a kernel on the slow reference
+  bool allow_reference = false;   ///< run ops without a kernel on the slow reference
   std::vector<std::pair<std::string, std::string>> force = {};  ///< op, row
-  std::filesystem::path trace_tensors = {};  ///< writes hash and summary of every tensor of every step
+  std::filesystem::path trace_tensors =
+      {};  ///< writes hash and summary of every tensor of every step
 };
 
 struct ModelInfo {
@@ -52,7 +53,7 @@ struct ModelInfo {
 
 struct TokenizeOptions {
   std::optional<bool> add_bos = {};  ///< empty: as the file says; never a second BOS
-  bool parse_special = false;   ///< text such as <|im_end|> becomes its token
+  bool parse_special = false;        ///< text such as <|im_end|> becomes its token
 };
 
 /// Called when a session has no room for another token.
@@ -128,7 +129,8 @@ class Session {
   ~Session();
 
   /// Continues `prompt` (special-token text is parsed, BOS as the file says). Throws
-  /// Error{kInvalidArgument} when the prompt is empty or longer than the context, with both numbers.
+  /// Error{kInvalidArgument} when the prompt is empty or longer than the context, with both
+  /// numbers.
   Generation generate(std::string_view prompt, const GenerateOptions& options = {},
                       const TextCallback& on_text = {});
   Generation generate(std::span<const uint32_t> prompt_ids, const GenerateOptions& options = {},

@@ -110,7 +110,9 @@ ThreadTeam::~ThreadTeam() {
   for (std::thread& worker : impl_->workers) worker.join();
 }
 
-int ThreadTeam::size() const { return impl_->size; }
+int ThreadTeam::size() const {
+  return impl_->size;
+}
 
 void ThreadTeam::run(Job job, void* context) {
   impl_->job = job;
@@ -128,8 +130,8 @@ int cgroup_cpus() {
   std::string quota;
   double period = 0;
   if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period && quota != "max") {
-    return std::max(1, static_cast<int>(ceil_div<int64_t>(std::stoll(quota),
-                                                          static_cast<int64_t>(period))));
+    return std::max(
+        1, static_cast<int>(ceil_div<int64_t>(std::stoll(quota), static_cast<int64_t>(period))));
   }
   int64_t quota_us = -1, period_us = 0;
   std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");

@@ -30,8 +30,7 @@ Caps make_caps(CpuDevice::Memory memory, int n_threads) {
   Caps caps;
   caps.kind = memory == CpuDevice::Memory::kShared ? "cpu" : "mock";
   caps.name = cpu_name();
-  caps.memory_bytes =
-      static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
+  caps.memory_bytes = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
   caps.parallelism = n_threads;
   return caps;
 }
@@ -60,21 +59,19 @@ std::unique_ptr<Buffer> CpuDevice::wrap_host(std::span<const std::byte> bytes) {
 }
 
 void CpuDevice::write(Buffer& buffer, int64_t offset_bytes, std::span<const std::byte> bytes) {
-  TESSERA_DCHECK(offset_bytes >= 0 && offset_bytes + static_cast<int64_t>(bytes.size()) <=
-                                          buffer.size_bytes());
+  TESSERA_DCHECK(offset_bytes >= 0 &&
+                 offset_bytes + static_cast<int64_t>(bytes.size()) <= buffer.size_bytes());
   if (bytes.empty()) return;
   const MemoryAccess access(*this);
-  std::memcpy(buffer.host_address() + offset_bytes, bytes.data(),
-              bytes.size());
+  std::memcpy(buffer.host_address() + offset_bytes, bytes.data(), bytes.size());
 }
 
 void CpuDevice::read(const Buffer& buffer, int64_t offset_bytes, std::span<std::byte> bytes) {
-  TESSERA_DCHECK(offset_bytes >= 0 && offset_bytes + static_cast<int64_t>(bytes.size()) <=
-                                          buffer.size_bytes());
+  TESSERA_DCHECK(offset_bytes >= 0 &&
+                 offset_bytes + static_cast<int64_t>(bytes.size()) <= buffer.size_bytes());
   if (bytes.empty()) return;
   const MemoryAccess access(*this);
-  std::memcpy(bytes.data(), buffer.host_address() + offset_bytes,
-              bytes.size());
+  std::memcpy(bytes.data(), buffer.host_address() + offset_bytes, bytes.size());
 }
 
 std::unique_ptr<Queue> CpuDevice::make_queue(const KernelTable& table, Arena& arena) {

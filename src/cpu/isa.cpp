@@ -15,7 +15,9 @@ constexpr std::array<std::string_view, kNumTiers> kNames = {"portable", "avx2", 
 
 }  // namespace
 
-std::string_view name(Tier tier) { return kNames[static_cast<size_t>(tier)]; }
+std::string_view name(Tier tier) {
+  return kNames[static_cast<size_t>(tier)];
+}
 
 std::optional<Tier> tier_from_name(std::string_view name) {
   for (int i = 0; i < kNumTiers; ++i) {
@@ -28,7 +30,8 @@ bool runs(Tier tier) {
 #if defined(__x86_64__)
   // The builtins also ask the operating system whether it saves the registers (XGETBV).
   switch (tier) {
-    case Tier::kPortable: return true;
+    case Tier::kPortable:
+      return true;
     case Tier::kAvx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
              __builtin_cpu_supports("f16c");
@@ -36,7 +39,8 @@ bool runs(Tier tier) {
       return runs(Tier::kAvx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-    case Tier::kAvx512Vnni: return runs(Tier::kAvx512) && __builtin_cpu_supports("avx512vnni");
+    case Tier::kAvx512Vnni:
+      return runs(Tier::kAvx512) && __builtin_cpu_supports("avx512vnni");
   }
   return false;
 #else

@@ -9,9 +9,13 @@ namespace tessera::cpu {
 CpuQueue::CpuQueue(Device& device, const KernelTable& table, Arena& arena, ThreadTeam& team)
     : Queue(device, table, arena), team_(team) {}
 
-void CpuQueue::begin() { step_ = std::make_unique<CpuStep>(); }
+void CpuQueue::begin() {
+  step_ = std::make_unique<CpuStep>();
+}
 
-std::unique_ptr<Step> CpuQueue::end() { return std::move(step_); }
+std::unique_ptr<Step> CpuQueue::end() {
+  return std::move(step_);
+}
 
 size_t CpuQueue::reserve(size_t size_bytes) {
   TESSERA_DCHECK(step_ != nullptr);

@@ -65,6 +65,8 @@ class CpuQueue final : public Queue {
 };
 
 /// The queue that a CPU row is given: rows are only registered for devices that make one.
-inline CpuQueue& cpu_queue(Queue& queue) { return static_cast<CpuQueue&>(queue); }
+inline CpuQueue& cpu_queue(Queue& queue) {
+  return static_cast<CpuQueue&>(queue);
+}
 
 }  // namespace tessera::cpu

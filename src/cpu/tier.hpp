@@ -11,21 +11,31 @@
 
 #include "base/team.hpp"
 
-#define TESSERA_TIER_PORTABLE 0     // the compiler's baseline: SSE2 on x86-64, NEON on aarch64
-#define TESSERA_TIER_AVX2 1         // AVX2, FMA, F16C
-#define TESSERA_TIER_AVX512 2       // AVX-512 F, BW, DQ, VL, CD
-#define TESSERA_TIER_AVX512VNNI 3   // and VNNI: integer dot products only
+#define TESSERA_TIER_PORTABLE 0    // the compiler's baseline: SSE2 on x86-64, NEON on aarch64
+#define TESSERA_TIER_AVX2 1        // AVX2, FMA, F16C
+#define TESSERA_TIER_AVX512 2      // AVX-512 F, BW, DQ, VL, CD
+#define TESSERA_TIER_AVX512VNNI 3  // and VNNI: integer dot products only
 
 /// Declares a kernel in the namespaces of every tier that the op is compiled for by default.
 #if defined(__x86_64__)
-#define TESSERA_DECLARE_TIERS(...)      \
-  namespace portable { __VA_ARGS__; }   \
-  namespace avx2 { __VA_ARGS__; }       \
-  namespace avx512 { __VA_ARGS__; }
+#define TESSERA_DECLARE_TIERS(...) \
+  namespace portable {             \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace avx2 {                 \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace avx512 {               \
+  __VA_ARGS__;                     \
+  }
 /// The kernels of that name, indexed by Tier; null where a tier has none.
-#define TESSERA_TIER_TABLE(kernel) {portable::kernel, avx2::kernel, avx512::kernel, nullptr}
+#define TESSERA_TIER_TABLE(kernel) \
+  { portable::kernel, avx2::kernel, avx512::kernel, nullptr }
 #else
 #define TESSERA_DECLARE_TIERS(...) \
-  namespace portable { __VA_ARGS__; }
-#define TESSERA_TIER_TABLE(kernel) {portable::kernel, nullptr, nullptr, nullptr}
+  namespace portable {             \
+  __VA_ARGS__;                     \
+  }
+#define TESSERA_TIER_TABLE(kernel) \
+  { portable::kernel, nullptr, nullptr, nullptr }
 #endif

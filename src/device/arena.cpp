@@ -48,7 +48,9 @@ Tensor Arena::take(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-void Arena::give(const Tensor& tensor) { free_.push_back(tensor.buffer); }
+void Arena::give(const Tensor& tensor) {
+  free_.push_back(tensor.buffer);
+}
 
 void Arena::allocate() {
   TESSERA_DCHECK(planning_ && free_.size() == slots_.size());

@@ -13,9 +13,10 @@
 namespace tessera {
 
 struct RowTraits {
-  std::string_view isa = {};  ///< instruction set or capability tier; empty where it makes no difference
-  bool composed = false;   ///< records other ops instead of a kernel
-  bool reference = false;  ///< the plain f64 loops: refused unless allowed
+  std::string_view isa =
+      {};  ///< instruction set or capability tier; empty where it makes no difference
+  bool composed = false;                  ///< records other ops instead of a kernel
+  bool reference = false;                 ///< the plain f64 loops: refused unless allowed
   std::string_view reduction_order = {};  ///< rows of equal order promise equal bits for every M
 };
 

@@ -5,8 +5,9 @@
 namespace tessera::ops {
 
 const std::initializer_list<DType> kWeightTypes = {
-    DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
-    DType::kQ8_0, DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+    DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0, DType::kQ4_1,
+    DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kQ2_K, DType::kQ3_K,
+    DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
 
 bool is_weight_type(DType dtype) {
   return std::find(kWeightTypes.begin(), kWeightTypes.end(), dtype) != kWeightTypes.end();
@@ -65,8 +66,8 @@ void AliasCheck::add(std::string_view name, const Tensor& tensor, Access access)
   for (int i = 0; i < n_ranges; ++i) {
     const Range& other = ranges[static_cast<size_t>(i)];
     const bool written = access != Access::kRead || other.access != Access::kRead;
-    const bool shared = other.buffer == added.buffer && other.begin < added.end &&
-                        added.begin < other.end;
+    const bool shared =
+        other.buffer == added.buffer && other.begin < added.end && added.begin < other.end;
     require(!(written && shared), op, "{} and {} share memory and one of them is written", name,
             other.name);
   }

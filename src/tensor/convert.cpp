@@ -181,7 +181,9 @@ void decode_plain(const void* source, float* target, int64_t n, Convert convert)
 }
 
 /// f16 bits of a scale, kept finite.
-uint16_t scale_bits(float scale) { return f32_to_f16(std::clamp(scale, -65504.0f, 65504.0f)); }
+uint16_t scale_bits(float scale) {
+  return f32_to_f16(std::clamp(scale, -65504.0f, 65504.0f));
+}
 
 int round_to(float value, int low, int high) {
   return static_cast<int>(
@@ -256,19 +258,32 @@ void dequantize(DType dtype, const void* source, float* target, int64_t n) {
     case DType::kF32:
       if (n > 0) std::memcpy(target, source, static_cast<size_t>(n) * sizeof(float));
       return;
-    case DType::kF16: return decode_plain<uint16_t>(source, target, n, f16_to_f32);
-    case DType::kBF16: return decode_plain<uint16_t>(source, target, n, bf16_to_f32);
-    case DType::kQ4_0: return decode_blocks<BlockQ4_0>(source, target, n, 32);
-    case DType::kQ4_1: return decode_blocks<BlockQ4_1>(source, target, n, 32);
-    case DType::kQ5_0: return decode_blocks<BlockQ5_0>(source, target, n, 32);
-    case DType::kQ5_1: return decode_blocks<BlockQ5_1>(source, target, n, 32);
-    case DType::kQ8_0: return decode_blocks<BlockQ8_0>(source, target, n, 32);
-    case DType::kQ2_K: return decode_blocks<BlockQ2_K>(source, target, n, 256);
-    case DType::kQ3_K: return decode_blocks<BlockQ3_K>(source, target, n, 256);
-    case DType::kQ4_K: return decode_blocks<BlockQ4_K>(source, target, n, 256);
-    case DType::kQ5_K: return decode_blocks<BlockQ5_K>(source, target, n, 256);
-    case DType::kQ6_K: return decode_blocks<BlockQ6_K>(source, target, n, 256);
-    default: TESSERA_DCHECK(false);
+    case DType::kF16:
+      return decode_plain<uint16_t>(source, target, n, f16_to_f32);
+    case DType::kBF16:
+      return decode_plain<uint16_t>(source, target, n, bf16_to_f32);
+    case DType::kQ4_0:
+      return decode_blocks<BlockQ4_0>(source, target, n, 32);
+    case DType::kQ4_1:
+      return decode_blocks<BlockQ4_1>(source, target, n, 32);
+    case DType::kQ5_0:
+      return decode_blocks<BlockQ5_0>(source, target, n, 32);
+    case DType::kQ5_1:
+      return decode_blocks<BlockQ5_1>(source, target, n, 32);
+    case DType::kQ8_0:
+      return decode_blocks<BlockQ8_0>(source, target, n, 32);
+    case DType::kQ2_K:
+      return decode_blocks<BlockQ2_K>(source, target, n, 256);
+    case DType::kQ3_K:
+      return decode_blocks<BlockQ3_K>(source, target, n, 256);
+    case DType::kQ4_K:
+      return decode_blocks<BlockQ4_K>(source, target, n, 256);
+    case DType::kQ5_K:
+      return decode_blocks<BlockQ5_K>(source, target, n, 256);
+    case DType::kQ6_K:
+      return decode_blocks<BlockQ6_K>(source, target, n, 256);
+    default:
+      TESSERA_DCHECK(false);
   }
 }
 
@@ -286,16 +301,20 @@ void encode(DType dtype, const float* source, void* target, int64_t n) {
     case DType::kF16:
     case DType::kBF16:
       for (int64_t i = 0; i < n; ++i) {
-        const uint16_t bits =
-            dtype == DType::kF16 ? f32_to_f16(source[i]) : f32_to_bf16(source[i]);
+        const uint16_t bits = dtype == DType::kF16 ? f32_to_f16(source[i]) : f32_to_bf16(source[i]);
         std::memcpy(static_cast<unsigned char*>(target) + 2 * i, &bits, 2);
       }
       return;
-    case DType::kQ4_0: return encode_blocks<BlockQ4_0>(source, target, n);
-    case DType::kQ4_1: return encode_blocks<BlockQ4_1>(source, target, n);
-    case DType::kQ5_0: return encode_blocks<BlockQ5_0>(source, target, n);
-    case DType::kQ8_0: return encode_blocks<BlockQ8_0>(source, target, n);
-    default: TESSERA_DCHECK(false);
+    case DType::kQ4_0:
+      return encode_blocks<BlockQ4_0>(source, target, n);
+    case DType::kQ4_1:
+      return encode_blocks<BlockQ4_1>(source, target, n);
+    case DType::kQ5_0:
+      return encode_blocks<BlockQ5_0>(source, target, n);
+    case DType::kQ8_0:
+      return encode_blocks<BlockQ8_0>(source, target, n);
+    default:
+      TESSERA_DCHECK(false);
   }
 }
 

@@ -33,7 +33,9 @@ constexpr std::array<DTypeInfo, kNumDTypes> kInfo = {{
 
 }  // namespace
 
-const DTypeInfo& info(DType dtype) { return kInfo[static_cast<size_t>(dtype)]; }
+const DTypeInfo& info(DType dtype) {
+  return kInfo[static_cast<size_t>(dtype)];
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (int i = 1; i < kNumDTypes; ++i) {

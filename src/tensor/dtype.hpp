@@ -40,8 +40,12 @@ struct DTypeInfo {
 };
 
 const DTypeInfo& info(DType dtype);
-inline std::string_view name(DType dtype) { return info(dtype).name; }
-inline bool is_block_format(DType dtype) { return info(dtype).block_size > 1; }
+inline std::string_view name(DType dtype) {
+  return info(dtype).name;
+}
+inline bool is_block_format(DType dtype) {
+  return info(dtype).block_size > 1;
+}
 
 /// The type of that name, or nullopt.
 std::optional<DType> dtype_from_name(std::string_view name);

@@ -65,7 +65,9 @@ int64_t Tensor::span_bytes() const {
   return bytes;
 }
 
-bool Tensor::is_dense() const { return stride_bytes == dense(dtype, shape).stride_bytes; }
+bool Tensor::is_dense() const {
+  return stride_bytes == dense(dtype, shape).stride_bytes;
+}
 
 Tensor Tensor::slice(int64_t begin, int64_t count) const {
   TESSERA_DCHECK(shape.rank() >= 1 && begin >= 0 && count >= 0 && begin + count <= shape[0]);
@@ -73,10 +75,18 @@ Tensor Tensor::slice(int64_t begin, int64_t count) const {
   const int64_t stride = shape.rank() == 1 ? info(dtype).block_bytes : stride_bytes[0];
   part.offset_bytes += begin * stride;
   switch (shape.rank()) {
-    case 1: part.shape = {count}; break;
-    case 2: part.shape = {count, shape[1]}; break;
-    case 3: part.shape = {count, shape[1], shape[2]}; break;
-    default: part.shape = {count, shape[1], shape[2], shape[3]}; break;
+    case 1:
+      part.shape = {count};
+      break;
+    case 2:
+      part.shape = {count, shape[1]};
+      break;
+    case 3:
+      part.shape = {count, shape[1], shape[2]};
+      break;
+    default:
+      part.shape = {count, shape[1], shape[2], shape[3]};
+      break;
   }
   return part;
 }

@@ -12,15 +12,16 @@ namespace {
 std::atomic<int64_t> n_allocations{0};
 }
 
-void* operator new(size_t size) {
+// Inlined into one another they look mismatched to GCC, which knows only the standard ones.
+[[gnu::noinline]] void* operator new(size_t size) {
   ++n_allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
   std::free(memory);
 }
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "tokenizer/byte_alphabet.hpp"
 #include "tokenizer/tokenizer.hpp"
-#include "base/utf8.hpp"
 
 namespace tessera {
 namespace {

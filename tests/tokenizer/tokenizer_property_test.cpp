@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "tiny_vocabulary.hpp"
 #include "tokenizer/tokenizer.hpp"
-#include "base/utf8.hpp"
 
 namespace tessera {
 namespace {

@@ -141,7 +141,8 @@ TEST_F(TokenizerTest, AMebibyteOfOneCharacterIsFast) {
 }
 
 TEST_F(TokenizerTest, SpecialTokensThatNearlyMatchStayLinear) {
-  tiny.add(std::string(100'000, 'a') + "b", TokenType::kUserDefined);
+  std::string nearly(100'000, 'a');
+  tiny.add(nearly += 'b', TokenType::kUserDefined);
   const TokenId two = tiny.add("aa", TokenType::kUserDefined);
   const Tokenizer tokenizer(tiny.data());
   const double start_s = cpu_s();

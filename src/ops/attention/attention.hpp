@@ -10,10 +10,10 @@ namespace tessera {
 /// over the visible j: with `causal`, j <= position_offset + t; with window > 0 also
 /// j > position_offset + t - window. cap(s) = soft_cap tanh(s / soft_cap) when soft_cap > 0.
 /// A query that sees no key gives zeros.
-/// Shapes: q and y [T, Hq, d], k and v [S, Hkv, d], Hkv divides Hq. Types: q, y f32; k, v f32 or f16.
-/// Softmax subtracts the maximum; sums in f32 or wider. Aliasing: none.
-/// Cost: 4 d FLOPs a visible pair of query and key of each head; q, k, v, y once.
-/// Source: Vaswani et al. 2017; GQA: Ainslie et al. 2023; soft cap: Gemma 2 report.
+/// Shapes: q and y [T, Hq, d], k and v [S, Hkv, d], Hkv divides Hq. Types: q, y f32; k, v f32 or
+/// f16. Softmax subtracts the maximum; sums in f32 or wider. Aliasing: none. Cost: 4 d FLOPs a
+/// visible pair of query and key of each head; q, k, v, y once. Source: Vaswani et al. 2017; GQA:
+/// Ainslie et al. 2023; soft cap: Gemma 2 report.
 struct Attention {
   static constexpr std::string_view kName = "attention";
   struct Args {

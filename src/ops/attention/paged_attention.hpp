@@ -9,12 +9,11 @@ namespace tessera {
 /// Query t of sequence s at position p sees positions 0..p of that sequence (with window > 0 only
 /// the last `window` of them, p included). Position j lies in page block_tables[s][j / page_tokens]
 /// at slot j mod page_tokens. Otherwise as Attention. Tokens with sequence -1: y is not written.
-/// Shapes: q and y [T, Hq, d], k_pages and v_pages [n_pages, Hkv, page_tokens, d], positions u32 [T],
-/// sequences i32 [T], block_tables u32 [S, max_pages]. Types: q, y f32; pages f32 or f16.
-/// The result of a query does not depend on the other queries of the batch.
-/// live: u32 [1], tokens in use; tokens behind it are neither read nor written.
-/// Cost: over bounds: every query sees max_pages pages; pages read once a sequence.
-/// Source: Kwon et al. 2023 (PagedAttention).
+/// Shapes: q and y [T, Hq, d], k_pages and v_pages [n_pages, Hkv, page_tokens, d], positions u32
+/// [T], sequences i32 [T], block_tables u32 [S, max_pages]. Types: q, y f32; pages f32 or f16. The
+/// result of a query does not depend on the other queries of the batch. live: u32 [1], tokens in
+/// use; tokens behind it are neither read nor written. Cost: over bounds: every query sees
+/// max_pages pages; pages read once a sequence. Source: Kwon et al. 2023 (PagedAttention).
 struct PagedAttention {
   static constexpr std::string_view kName = "paged_attention";
   struct Args {

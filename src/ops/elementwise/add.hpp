@@ -26,6 +26,8 @@ struct Add {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void add(Queue& queue, const Add::Args& args) { launch<Add>(queue, args); }
+inline void add(Queue& queue, const Add::Args& args) {
+  launch<Add>(queue, args);
+}
 
 }  // namespace tessera

@@ -29,6 +29,8 @@ struct Gelu {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void gelu(Queue& queue, const Gelu::Args& args) { launch<Gelu>(queue, args); }
+inline void gelu(Queue& queue, const Gelu::Args& args) {
+  launch<Gelu>(queue, args);
+}
 
 }  // namespace tessera

@@ -26,6 +26,8 @@ struct Mul {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void mul(Queue& queue, const Mul::Args& args) { launch<Mul>(queue, args); }
+inline void mul(Queue& queue, const Mul::Args& args) {
+  launch<Mul>(queue, args);
+}
 
 }  // namespace tessera

@@ -25,6 +25,8 @@ struct Silu {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void silu(Queue& queue, const Silu::Args& args) { launch<Silu>(queue, args); }
+inline void silu(Queue& queue, const Silu::Args& args) {
+  launch<Silu>(queue, args);
+}
 
 }  // namespace tessera

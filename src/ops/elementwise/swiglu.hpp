@@ -26,6 +26,8 @@ struct Swiglu {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void swiglu(Queue& queue, const Swiglu::Args& args) { launch<Swiglu>(queue, args); }
+inline void swiglu(Queue& queue, const Swiglu::Args& args) {
+  launch<Swiglu>(queue, args);
+}
 
 }  // namespace tessera

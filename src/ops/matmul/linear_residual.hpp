@@ -7,7 +7,8 @@ namespace tessera {
 /// y = x w^T (+ bias) + residual: what closes attention and MLP.
 ///
 /// Shapes: x [M, K], w [N, K], bias [N], residual [M, N], y [M, N]. Types: w any weight type, the
-/// rest f32. Aliasing: none (the residual stream alternates between two tensors). live as in Matmul.
+/// rest f32. Aliasing: none (the residual stream alternates between two tensors). live as in
+/// Matmul.
 struct LinearResidual {
   static constexpr std::string_view kName = "linear_residual";
   struct Args {

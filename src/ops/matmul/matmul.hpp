@@ -13,8 +13,8 @@ enum class WeightOrder : uint8_t {
 /// y = x W^T (+ bias) (+ residual), or x W with WeightOrder::kInOut.
 ///
 /// Shapes: x [M, K], w [N, K] or [K, N], bias [N], residual [M, N], y [M, N].
-/// Types: x f32, f16, bf16, or q8 with a block-format w; w any weight type; bias, residual and y f32.
-/// Accumulates in f32 or wider; products with q8 sum 32 integers exactly, then scale.
+/// Types: x f32, f16, bf16, or q8 with a block-format w; w any weight type; bias, residual and y
+/// f32. Accumulates in f32 or wider; products with q8 sum 32 integers exactly, then scale.
 /// Aliasing: none. Alignment: none beyond the element's.
 /// Determinism: rows of one reduction order give equal bits for every M.
 /// live: u32 [1], rows of x and y in use; rows behind it are neither read nor written.
@@ -40,6 +40,8 @@ struct Matmul {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void matmul(Queue& queue, const Matmul::Args& args) { launch<Matmul>(queue, args); }
+inline void matmul(Queue& queue, const Matmul::Args& args) {
+  launch<Matmul>(queue, args);
+}
 
 }  // namespace tessera

@@ -7,9 +7,9 @@ namespace tessera {
 
 /// y = silu(n gate^T) * (n up^T) with n = norm(x): the first half of a gated MLP.
 ///
-/// Shapes: x [M, K], norm_weight and norm_bias [K], gate and up [N, K], y [M, N]. Types: gate and up
-/// any weight type, the rest f32. Aliasing: none. live as in Matmul.
-/// Source: Shazeer 2020, "GLU Variants Improve Transformer".
+/// Shapes: x [M, K], norm_weight and norm_bias [K], gate and up [N, K], y [M, N]. Types: gate and
+/// up any weight type, the rest f32. Aliasing: none. live as in Matmul. Source: Shazeer 2020, "GLU
+/// Variants Improve Transformer".
 struct NormGateUpSwiglu {
   static constexpr std::string_view kName = "norm_gate_up_swiglu";
   struct Args {

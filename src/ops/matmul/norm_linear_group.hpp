@@ -9,8 +9,8 @@ namespace tessera {
 /// and for q8 activations quantised, once. The input of attention (q, k, v) and of the head.
 ///
 /// Shapes: x [M, K], norm_weight [K], norm_bias [K] (layernorm only), w[i] [N_i, K], bias[i] [N_i],
-/// y[i] [M, N_i]. Types: w any weight type, the rest f32. Unused entries are left out from the back.
-/// Aliasing: none. live as in Matmul. Cost: of the parts, the normalised matrix not counted.
+/// y[i] [M, N_i]. Types: w any weight type, the rest f32. Unused entries are left out from the
+/// back. Aliasing: none. live as in Matmul. Cost: of the parts, the normalised matrix not counted.
 struct NormLinearGroup {
   static constexpr std::string_view kName = "norm_linear_group";
   static constexpr int kMaxWeights = 3;

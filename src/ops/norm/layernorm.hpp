@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-/// y = (x - mean) / sqrt(var + eps) * weight (+ bias), row by row, with the population variance from
-/// the squared differences to the mean.
+/// y = (x - mean) / sqrt(var + eps) * weight (+ bias), row by row, with the population variance
+/// from the squared differences to the mean.
 ///
 /// Shapes: x and y [M, D], weight [D], bias [D]. Types: f32. D >= 1. Accumulates in f32 or wider.
 /// Aliasing: none. live: u32 [1], rows in use; rows behind it are neither read nor written.

@@ -27,6 +27,8 @@ struct Rmsnorm {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void rmsnorm(Queue& queue, const Rmsnorm::Args& args) { launch<Rmsnorm>(queue, args); }
+inline void rmsnorm(Queue& queue, const Rmsnorm::Args& args) {
+  launch<Rmsnorm>(queue, args);
+}
 
 }  // namespace tessera

@@ -23,6 +23,8 @@ struct Convert {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void convert(Queue& queue, const Convert::Args& args) { launch<Convert>(queue, args); }
+inline void convert(Queue& queue, const Convert::Args& args) {
+  launch<Convert>(queue, args);
+}
 
 }  // namespace tessera

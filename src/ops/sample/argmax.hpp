@@ -26,6 +26,8 @@ struct Argmax {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void argmax(Queue& queue, const Argmax::Args& args) { launch<Argmax>(queue, args); }
+inline void argmax(Queue& queue, const Argmax::Args& args) {
+  launch<Argmax>(queue, args);
+}
 
 }  // namespace tessera

@@ -27,6 +27,8 @@ struct TopK {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void top_k(Queue& queue, const TopK::Args& args) { launch<TopK>(queue, args); }
+inline void top_k(Queue& queue, const TopK::Args& args) {
+  launch<TopK>(queue, args);
+}
 
 }  // namespace tessera

@@ -22,6 +22,8 @@ struct Softmax {
   static Cost cost(const Args& args);
   static void reference(const Args& args);
 };
-inline void softmax(Queue& queue, const Softmax::Args& args) { launch<Softmax>(queue, args); }
+inline void softmax(Queue& queue, const Softmax::Args& args) {
+  launch<Softmax>(queue, args);
+}
 
 }  // namespace tessera
