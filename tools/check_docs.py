@@ -10,13 +10,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PATH = re.compile(r"`((?:src|docs|tests|tools|include|examples|cmake|bench)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+
 
 def main():
     faults = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
+        prose = FENCE.sub("", text)
         targets = [(ROOT, t) for t in PATH.findall(text)]
-        targets += [(page.parent, t) for t in LINK.findall(text)]
+        targets += [(page.parent, t) for t in LINK.findall(prose)]
         for base, target in targets:
             if not (base / target).exists():
                 faults.append(f"{page.relative_to(ROOT)}: {target} does not exist")
