@@ -21,7 +21,7 @@ constexpr uint64_t kShownElements = 16;
 /// What loading the file for this machine says: its needs, or why it cannot run here.
 struct Verdict {
   std::optional<ModelInfo> info;
-  std::string reason;
+  std::optional<Error> refusal;
 };
 
 /// Throws the error of a malformed file; one that is merely unsupported or too large is a verdict.
@@ -30,10 +30,10 @@ Verdict try_load(const InfoOptions& flags, const std::filesystem::path& path) {
   options.context = flags.context;
   options.kv_type = flags.kv_type == "f32" ? KvType::kF32 : KvType::kF16;
   try {
-    return {Model::load(path, options).info(), {}};
+    return {Model::load(path, options).info(), std::nullopt};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnsupported && error.kind() != ErrorKind::kOutOfMemory) throw;
-    return {std::nullopt, error.what()};
+    return {std::nullopt, error};
   }
 }
 
@@ -131,7 +131,7 @@ void print_info_json(const std::filesystem::path& path, const GgufFile& file,
                         {"activation_bytes", info.arena_bytes},
                         {"total_bytes", total_bytes(info)}};
   } else {
-    result["reason"] = verdict.reason;
+    result["reason"] = verdict.refusal->what();
   }
   result["metadata"] = std::move(metadata);
   result["types"] = std::move(types);
@@ -141,7 +141,7 @@ void print_info_json(const std::filesystem::path& path, const GgufFile& file,
 
 void print_model(const Verdict& verdict) {
   if (!verdict.info) {
-    out("runs        no: {}\n", verdict.reason);
+    out("runs        no: {}\n", verdict.refusal->what());
     return;
   }
   const ModelInfo& info = *verdict.info;
@@ -192,6 +192,7 @@ int info(const InfoOptions& flags, Action& action) {
     print_info(path, file, verdict);
   }
   flush_out();
+  if (verdict.refusal) throw Error(*verdict.refusal);  // listed, but with the exit code of `run`
   return kExitOk;
 }
 

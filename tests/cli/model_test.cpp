@@ -282,10 +282,10 @@ TEST_F(CliModel, InfoShowsEveryField) {
   }
 }
 
-TEST_F(CliModel, InfoWorksOnTypesThatCannotRun) {
+TEST_F(CliModel, InfoListsTypesThatCannotRun) {
   const std::string file = std::string(TESSERA_TEST_DATA) + "/hostile/model/type_f64.gguf";
   const Outcome outcome = run_tessera({"info", file});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_NE(outcome.out.find("runs        no: "), std::string::npos);
   EXPECT_NE(outcome.out.find("tessera cannot compute with it"), std::string::npos);
   EXPECT_EQ(run_tessera({"info", file, "--json"}).json()["runs"], false);
