@@ -217,6 +217,8 @@ class Expansion {
         line = if_block(line, *condition, live);
       } else if (const auto header = directive(line, "#for")) {
         line = for_block(line, *header, live);
+      } else if (const auto path = directive(line, "#include")) {
+        if (live) include(*path, line);
       } else if (directive(line, "#else") || directive(line, "#endif") ||
                  directive(line, "#endfor")) {
         for (const std::string_view closer : closers) {
@@ -224,7 +226,9 @@ class Expansion {
         }
         error(line, "'{}' closes nothing", text);
       } else {
-        error(line, "unknown directive '{}'; expected #if, #else, #endif, #for or #endfor", text);
+        error(line,
+              "unknown directive '{}'; expected #if, #else, #endif, #for, #endfor or #include",
+              text);
       }
     }
     if (closers.size() > 0) error(opened - 1, "'{}' is never closed", trimmed(opened - 1));
@@ -256,6 +260,12 @@ class Expansion {
       values_.pop_back();
     }
     return last;
+  }
+
+  void include(std::string_view path, size_t line) {
+    const TemplateValue value = Expression(path, values_, position(line)).evaluate();
+    const std::string file = to_text(value);
+    output_ += Expansion(file, wgsl_file(file), values_).run();
   }
 
   void write(size_t line) {

@@ -22,6 +22,7 @@ std::string_view wgsl_file(std::string_view path);
 /// Expands a template. On lines of their own:
 ///     #if EXPR, #else, #endif
 ///     #for NAME in EXPR..EXPR, #endfor      the second bound is not included
+///     #include 'PATH'                       another file, expanded with the same values
 /// and anywhere in other lines, ${EXPR}. An expression has whole numbers, 'text', names of values
 /// and loop variables, and the operators ( ) ! - * / % + < <= > >= == != && || of C, all operands
 /// evaluated. Throws Error{kInvalidArgument} whose `where` is "file:line".

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "ops/webgpu_row.hpp"
+
+namespace tessera {
+
+/// A matrix of weights as weight_four.wgsl addresses it: in bytes.
+struct WeightView {
+  uint32_t first_byte = 0;
+  uint32_t row_bytes = 0;  ///< from one row to the next
+};
+
+/// WEIGHT of weight_four.wgsl has this type.
+inline bool has_weight_four(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ8_0:
+      return true;
+    default:
+      return false;
+  }
+}
+
+inline WeightView weight_view(const Tensor& weight, const webgpu::Capabilities& capabilities) {
+  return {static_cast<uint32_t>(weight.offset_bytes % capabilities.storage_alignment_bytes),
+          static_cast<uint32_t>(weight.stride_bytes[0])};
+}
+
+/// The value of WEIGHT.
+inline webgpu::TemplateValue weight_value(const Tensor& weight) {
+  return std::string(name(weight.dtype));
+}
+
+}  // namespace tessera
