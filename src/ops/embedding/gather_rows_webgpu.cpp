@@ -1,0 +1,55 @@
+#include "base/checked.hpp"
+#include "device/kernel_table.hpp"
+#include "ops/embedding/gather_rows.hpp"
+#include "ops/quantize/weight_webgpu.hpp"
+
+namespace tessera {
+namespace {
+
+/// Params of gather_rows_rows.wgsl.
+struct Params {
+  uint32_t n_rows, n_columns, n_table_rows, ids_first;
+  RowsView y;
+  WeightView table;
+  uint32_t live_first;
+};
+
+void record_rows(Queue& queue, const GatherRows::Args& args) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  const int64_t n_rows = args.y.dim(0), n_columns = args.y.dim(1);
+  std::vector<webgpu::Binding> bindings = {webgpu::read_write(args.y), webgpu::read(args.table),
+                                           webgpu::read(args.ids)};
+  if (args.live.defined()) bindings.push_back(webgpu::read(args.live));
+  bindings.push_back(webgpu::uniform());
+  const Params params = {.n_rows = static_cast<uint32_t>(n_rows),
+                         .n_columns = static_cast<uint32_t>(n_columns),
+                         .n_table_rows = static_cast<uint32_t>(args.table.dim(0)),
+                         .ids_first = rows_view(args.ids, capabilities).first,
+                         .y = rows_view(args.y, capabilities),
+                         .table = weight_view(args.table, capabilities),
+                         .live_first = rows_view(args.live, capabilities).first};
+  const int64_t n_fours = n_rows * ceil_div<int64_t>(n_columns, 4);
+  webgpu::record(
+      queue, GatherRows::kName,
+      {.file = "ops/embedding/gather_rows_rows.wgsl",
+       .values = {{"WEIGHT", weight_value(args.table)}, {"LIVE", int64_t{args.live.defined()}}}},
+      bindings, params, webgpu::fold(ceil_div(n_fours, kWorkgroupThreads), capabilities));
+}
+
+}  // namespace
+
+void add_gather_rows_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
+  table.add<GatherRows>({
+      .name = "thread_per_four",
+      .supports =
+          [=](const GatherRows::Args& args, const Caps&) {
+            return has_weight_four(args.table.dtype) && fits_binding(args.y, capabilities) &&
+                   fits_binding(args.table, capabilities);
+          },
+      .run = [](Queue& queue, const GatherRows::Args& args,
+                const Tensor&) { record_rows(queue, args); },
+      .traits = {.isa = "core", .reduction_order = "webgpu"},
+  });
+}
+
+}  // namespace tessera
