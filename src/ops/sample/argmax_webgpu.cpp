@@ -1,0 +1,44 @@
+#include "device/kernel_table.hpp"
+#include "ops/sample/argmax.hpp"
+#include "ops/webgpu_row.hpp"
+
+namespace tessera {
+namespace {
+
+/// Params of argmax_rows.wgsl.
+struct Params {
+  uint32_t n_rows, n_columns, ids_first;
+  RowsView x;
+  uint32_t live_first;
+};
+
+void record_rows(Queue& queue, const Argmax::Args& args) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  std::vector<webgpu::Binding> bindings = {webgpu::read_write(args.ids), webgpu::read(args.x)};
+  if (args.live.defined()) bindings.push_back(webgpu::read(args.live));
+  bindings.push_back(webgpu::uniform());
+  const Params params = {.n_rows = static_cast<uint32_t>(args.x.dim(0)),
+                         .n_columns = static_cast<uint32_t>(args.x.dim(1)),
+                         .ids_first = rows_view(args.ids, capabilities).first,
+                         .x = rows_view(args.x, capabilities),
+                         .live_first = rows_view(args.live, capabilities).first};
+  webgpu::record(
+      queue, Argmax::kName,
+      {.file = "ops/sample/argmax_rows.wgsl", .values = {{"LIVE", int64_t{args.live.defined()}}}},
+      bindings, params, webgpu::fold(args.x.dim(0), capabilities));
+}
+
+}  // namespace
+
+void add_argmax_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
+  table.add<Argmax>({
+      .name = "row_per_workgroup",
+      .supports = [=](const Argmax::Args& args,
+                      const Caps&) { return fits_binding(args.x, capabilities); },
+      .run = [](Queue& queue, const Argmax::Args& args,
+                const Tensor&) { record_rows(queue, args); },
+      .traits = {.isa = "core", .reduction_order = "webgpu"},
+  });
+}
+
+}  // namespace tessera
