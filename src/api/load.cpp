@@ -36,8 +36,21 @@ int64_t choose_context(const LoadOptions& options, const GgufFile& file, int64_t
   return options.context;
 }
 
+/// Unless told, activations are only quantised where the device has a row that does it.
+Activations choose_activations(const LoadOptions& options, const KernelTable& table) {
+  switch (options.activations) {
+    case ActivationMode::kF32:
+      return Activations::kExact;
+    case ActivationMode::kQ8:
+      return Activations::kQ8;
+    case ActivationMode::kAuto:
+      break;
+  }
+  return table.row_names("quantize_rows").empty() ? Activations::kExact : Activations::kQ8;
+}
+
 ModelInfo describe(const Model::Impl& impl, const std::filesystem::path& file,
-                   const LoadOptions& options) {
+                   const LoadOptions& options, Activations activations) {
   const ModelFacts& facts = impl.language_model->facts();
   ModelInfo info;
   info.name = impl.file->optional_string("general.name").value_or(file.stem().string());
@@ -60,7 +73,7 @@ ModelInfo describe(const Model::Impl& impl, const std::filesystem::path& file,
   info.context = impl.engine->context();
   info.n_threads = impl.device->caps().parallelism;
   info.weight_type = facts.weight_type;
-  const bool quantised = options.activations != ActivationMode::kF32 && facts.has_block_weights;
+  const bool quantised = activations == Activations::kQ8 && facts.has_block_weights;
   info.activations = quantised ? "q8" : "f32";
   info.kv_type = options.kv_type == KvType::kF16 ? "f16" : "f32";
   return info;
@@ -78,8 +91,7 @@ Model Model::load(const std::filesystem::path& file, const LoadOptions& options)
   for (const auto& [op, row] : options.force) table.force(op, row);
 
   impl->file = GgufFile::open(file);
-  const Activations activations =
-      options.activations == ActivationMode::kF32 ? Activations::kExact : Activations::kQ8;
+  const Activations activations = choose_activations(options, table);
   impl->language_model = load_gguf_model(*impl->file, *impl->device, activations);
   impl->tokenizer = read_gguf_tokenizer(*impl->file, options.pretokenizer);
 
@@ -93,7 +105,7 @@ Model Model::load(const std::filesystem::path& file, const LoadOptions& options)
       .trace_tensors = options.trace_tensors};
   impl->engine = std::make_unique<Engine>(*impl->device, std::move(table), *impl->language_model,
                                           engine_options);
-  impl->info = describe(*impl, file, options);
+  impl->info = describe(*impl, file, options, activations);
   return Model(std::move(impl));
 }
 
