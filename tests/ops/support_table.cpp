@@ -12,6 +12,9 @@
 #include "ops/all_ops.hpp"
 #include "ops/cases.hpp"
 #include "ops/cpu_rows.hpp"
+#ifdef TESSERA_HAS_WEBGPU
+#include "ops/webgpu_rows.hpp"
+#endif
 
 namespace tessera::conformance {
 namespace {
@@ -90,9 +93,15 @@ Variant variant_of(const Case<Op>& c, const std::vector<std::string>& varying) {
   return variant;
 }
 
+/// A device: its column, and what its rows are told about it.
+struct Column {
+  Caps caps;
+  KernelTable table;
+};
+
 struct Counts {
   int n_cases = 0;
-  // By what serves them: an instruction set, or "composed".
+  // By what serves them: an instruction set, a capability tier, or "composed".
   std::map<std::string, int> n_served = {};
 };
 
@@ -101,7 +110,7 @@ std::string cell(const Counts& counts) {
   for (int tier = 0; tier < cpu::kNumTiers; ++tier) {
     servers.emplace_back(cpu::name(static_cast<cpu::Tier>(tier)));
   }
-  servers.emplace_back("composed");
+  servers.insert(servers.end(), {"core", "composed"});
   std::vector<std::string> parts;
   for (const std::string& server : servers) {
     const auto found = counts.n_served.find(server);
@@ -111,30 +120,42 @@ std::string cell(const Counts& counts) {
   return parts.empty() ? "—" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// What serves a case on a device.
 template <typename Op>
-std::string lines_of(const KernelTable& cpu) {
+std::set<std::string> servers_of(const Case<Op>& c, const Column& column) {
+  std::set<std::string> servers;
+  for (const Row<Op>& row : column.table.rows<Op>()) {
+    if (row.traits.reference || !row.supports(c.args, column.caps)) continue;
+    servers.insert(row.traits.composed ? "composed" : std::string(row.traits.isa));
+  }
+  return servers;
+}
+
+template <typename Op>
+std::string lines_of(const std::vector<Column>& columns) {
   const std::vector<Case<Op>> all_cases = cases<Op>();
   const std::vector<std::string> varying = varying_families(all_cases);
-  Caps caps;
-  caps.kind = "cpu";
-  std::vector<std::pair<Variant, Counts>> variants;
+  std::vector<std::pair<Variant, std::vector<Counts>>> variants;
   for (const Case<Op>& c : all_cases) {
     const Variant variant = variant_of(c, varying);
     auto found = std::find_if(variants.begin(), variants.end(),
                               [&](const auto& entry) { return entry.first == variant; });
-    if (found == variants.end()) found = variants.insert(variants.end(), {variant, {}});
-    ++found->second.n_cases;
-    std::set<std::string> servers;
-    for (const Row<Op>& row : cpu.rows<Op>()) {
-      if (row.traits.reference || !row.supports(c.args, caps)) continue;
-      servers.insert(row.traits.composed ? "composed" : std::string(row.traits.isa));
+    if (found == variants.end()) {
+      found = variants.insert(variants.end(), {variant, std::vector<Counts>(columns.size())});
     }
-    for (const std::string& server : servers) ++found->second.n_served[server];
+    for (size_t i = 0; i < columns.size(); ++i) {
+      ++found->second[i].n_cases;
+      for (const std::string& server : servers_of(c, columns[i])) {
+        ++found->second[i].n_served[server];
+      }
+    }
   }
   // Variants that differ in their last type alone and are served alike share a line.
   std::vector<std::pair<Variant, std::string>> lines;
   for (const auto& [variant, counts] : variants) {
-    const std::string served = cell(counts);
+    std::vector<std::string> cells;
+    for (const Counts& of_device : counts) cells.push_back(cell(of_device));
+    const std::string served = fmt::format("{}", fmt::join(cells, " | "));
     const auto found =
         std::find_if(lines.begin(), lines.end(), [&, &head = variant.head](const auto& line) {
           return line.first.head == head && line.second == served;
@@ -147,33 +168,55 @@ std::string lines_of(const KernelTable& cpu) {
   }
   std::string text;
   for (const auto& [variant, served] : lines) {
-    text += fmt::format("| {} | {}{} | {} | — | — |\n", text.empty() ? Op::kName : "", variant.head,
+    text += fmt::format("| {} | {}{} | {} |\n", text.empty() ? Op::kName : "", variant.head,
                         variant.last, served);
   }
   return text;
 }
 
-}  // namespace
-
-std::string support_table() {
-  KernelTable table;
+/// Every device that the project has rows for or will have, whatever runs on this machine.
+std::vector<Column> all_columns() {
+  std::vector<Column> columns(3);
+  columns[0].caps.kind = "cpu";
+  columns[1].caps.kind = "webgpu";
+  columns[2].caps.kind = "cuda";
   std::vector<cpu::Tier> tiers;
   for (int tier = cpu::kNumTiers - 1; tier >= 0; --tier) {
     tiers.push_back(static_cast<cpu::Tier>(tier));
   }
-  add_cpu_rows(table, tiers);
+  add_cpu_rows(columns[0].table, tiers);
+#ifdef TESSERA_HAS_WEBGPU
+  // The limits that every implementation has.
+  webgpu::Capabilities core;
+  core.max_binding_bytes = int64_t{128} << 20;
+  core.max_buffer_bytes = int64_t{256} << 20;
+  core.max_workgroup_bytes = 16384;
+  core.max_workgroup_threads = 256;
+  core.max_grid = 65535;
+  core.max_storage_buffers = 8;
+  add_webgpu_rows(columns[1].table, core);
+#endif
+  return columns;
+}
+
+}  // namespace
+
+std::string support_table() {
+  const std::vector<Column> columns = all_columns();
   std::string text =
       "# What runs where\n\n"
       "Generated by `ops_test --support`; a test fails when it and the code differ. For every "
       "operation and every combination of types that its cases use (tensors that always have the "
       "same "
-      "type are left out): the instruction sets for which a kernel exists on each device. "
-      "\"composed\": recorded as other operations of this table. "
+      "type are left out): the instruction sets for which a kernel exists on each device; on "
+      "WebGPU the "
+      "capabilities that it needs (\"core\": none). "
+      "\"composed\": recorded as other operations of this table, where those have kernels. "
       "\"(some shapes)\": not for every shape or option of the cases. \"—\": no kernel; only the "
       "f64 reference, which the CPU refuses to use unless told to.\n\n"
       "| operation | types | cpu | webgpu | cuda |\n"
       "|---|---|---|---|---|\n";
-#define TESSERA_SUPPORT_LINES(Op) text += lines_of<Op>(table);
+#define TESSERA_SUPPORT_LINES(Op) text += lines_of<Op>(columns);
   TESSERA_FOR_EACH_OP(TESSERA_SUPPORT_LINES)
 #undef TESSERA_SUPPORT_LINES
   return text;

@@ -66,7 +66,8 @@ TEST(Wgsl, ErrorsSayWhere) {
   EXPECT_EQ(error_of("#for i in 0..2\n#if 1\n#endfor\n"), "some.wgsl:3: '#endfor' closes nothing");
   EXPECT_EQ(error_of("\n#else\n"), "some.wgsl:2: '#else' closes nothing");
   EXPECT_EQ(error_of("#iffy\n"),
-            "some.wgsl:1: unknown directive '#iffy'; expected #if, #else, #endif, #for or #endfor");
+            "some.wgsl:1: unknown directive '#iffy'; expected #if, #else, #endif, #for, #endfor or "
+            "#include");
   EXPECT_EQ(error_of("#for i 0..2\n#endfor\n"), "some.wgsl:1: expected '#for NAME in BEGIN..END'");
   EXPECT_EQ(error_of("a ${1 + \n"), "some.wgsl:1: '${' is never closed");
   EXPECT_EQ(error_of("${1 +}\n"), "some.wgsl:1: expected a value at '' in the expression '1 +'");
