@@ -20,6 +20,7 @@ struct LlamaConfig {
   int64_t head_dim = 0;
   int64_t vocab_size = 0;
   int64_t trained_context = 0;
+  int64_t sliding_window = 0;  ///< positions that a token sees, its own included; 0: all before it
   float norm_eps = 1e-5f;
   RopeSpec rope;
   RopePairing rope_pairing = RopePairing::kInterleaved;

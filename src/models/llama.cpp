@@ -109,7 +109,8 @@ void LlamaModel::attention(Queue& queue, const StepState& step, const LlamaLayer
                           .sequences = step.sequences,
                           .block_tables = step.block_tables,
                           .live = step.n_tokens,
-                          .scale = 1 / std::sqrt(static_cast<float>(head_dim))});
+                          .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
+                          .window = config_.sliding_window});
   linear_residual(queue, {.y = y,
                           .x = attended,
                           .w = layer.attention_output,

@@ -63,6 +63,8 @@ class LlamaLoader {
     config_.n_heads = file_.require_int(key("attention.head_count"), 1, kMaxHeads);
     config_.n_kv_heads =
         file_.optional_int(key("attention.head_count_kv"), 1, kMaxHeads).value_or(config_.n_heads);
+    config_.sliding_window =
+        file_.optional_int(key("attention.sliding_window"), 0, kMaxContext).value_or(0);
     config_.norm_eps =
         static_cast<float>(file_.require_float(key("attention.layer_norm_rms_epsilon"), 1e-30, 1));
     if (const auto length = file_.optional_int(key("attention.key_length"), 1, kMaxWidth)) {

@@ -71,6 +71,8 @@ class PlainLlama {
     const size_t head_dim = d_model / n_heads;
     const double base = file_.require_float(arch + ".rope.freq_base", 1, 1e9);
     const bool half_split = arch == "qwen2";
+    const auto window = static_cast<size_t>(
+        file_.optional_int(arch + ".attention.sliding_window", 0, 1 << 20).value_or(0));
     const Matrix embedding = read("token_embd.weight");
     std::vector<Row> x;
     for (const uint32_t id : ids) x.push_back(embedding[id]);
@@ -91,7 +93,8 @@ class PlainLlama {
           const size_t kv = h / (n_heads / n_kv_heads);
           Row p;
           double sum = 0;
-          for (size_t j = 0; j <= t; ++j) {
+          const size_t first = window > 0 && t + 1 > window ? t + 1 - window : 0;
+          for (size_t j = first; j <= t; ++j) {
             double dot = 0;
             for (size_t i = 0; i < head_dim; ++i)
               dot += q[t][h * head_dim + i] * k[j][kv * head_dim + i];
@@ -100,7 +103,9 @@ class PlainLlama {
           }
           for (size_t i = 0; i < head_dim; ++i) {
             double value = 0;
-            for (size_t j = 0; j <= t; ++j) value += p[j] / sum * v[j][kv * head_dim + i];
+            for (size_t j = first; j <= t; ++j) {
+              value += p[j - first] / sum * v[j][kv * head_dim + i];
+            }
             mixed.push_back(value);
           }
         }
@@ -201,6 +206,12 @@ TEST(Llama, WithAHeadOfItsOwn) {
 TEST(Llama, WithBlockFormats) {
   TinyModelOptions tiny;
   tiny.dtype = DType::kQ4_1;
+  expect_plain_logits(tiny);
+}
+
+TEST(Llama, WithASlidingWindow) {
+  TinyModelOptions tiny;
+  tiny.sliding_window = 4;  // of 12 tokens
   expect_plain_logits(tiny);
 }
 

@@ -227,6 +227,7 @@ void add_config(GgufWriter& writer, const TinyModelOptions& options, size_t voca
   add_size("vocab_size", static_cast<int>(vocab_size));
   writer.add_f32(key("attention.layer_norm_rms_epsilon"), 1e-5F);
   writer.add_f32(key("rope.freq_base"), static_cast<float>(options.rope_theta));
+  if (options.sliding_window > 0) add_size("attention.sliding_window", options.sliding_window);
   if (!options.rope_scaling.empty()) {
     writer.add_string(key("rope.scaling.type"), options.rope_scaling);
     writer.add_f32(key("rope.scaling.factor"), static_cast<float>(options.rope_scaling_factor));

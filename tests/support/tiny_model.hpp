@@ -24,7 +24,8 @@ struct TinyModelOptions {
   int n_kv_heads = 2;
   int d_ff = 128;
   int context = 256;
-  bool tied = true;  ///< no output.weight: the embedding is the head
+  bool tied = true;        ///< no output.weight: the embedding is the head
+  int sliding_window = 0;  ///< 0: no such key
   double rope_theta = 10000.0;
   std::string rope_scaling;          ///< "", "linear" or "yarn"
   double rope_scaling_factor = 4.0;  ///< original context: context / factor
