@@ -5,7 +5,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 TESSERA_DEFAULT_MODEL=${TESSERA_DEFAULT_MODEL:-$(python3 tools/fetch_default_model.py)} || true
 export TESSERA_DEFAULT_MODEL
-./dev setup chromium  # a browser that compiles the WGSL files with Tint, and SwiftShader
+# A browser that compiles the WGSL files with Tint, and brings SwiftShader: tests look for them
+# when CMake configures.
+./dev setup chromium
+./dev build
+cmake build/release >/dev/null
 
 echo "== the long suites, every CPU tier of this machine"
 ctest --test-dir build/release --output-on-failure --no-tests=error -L all
