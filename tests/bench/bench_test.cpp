@@ -36,17 +36,6 @@ TEST(Probes, FiguresAreThoseOfAComputer) {
   }
 }
 
-TEST(Probes, WiderTiersAreNotSlower) {
-  if (!cpu::runs(cpu::Tier::kAvx2)) GTEST_SKIP() << "this CPU has one tier only";
-  Probes portable(1, "portable"), avx2(1, "avx2");
-  double narrow = 0, wide = 0;
-  for (int i = 0; i < 5; ++i) {
-    narrow = std::max(narrow, portable.f32_gflops());
-    wide = std::max(wide, avx2.f32_gflops());
-  }
-  EXPECT_GT(wide, narrow);  // twice the width, and one instruction for two
-}
-
 TEST(Row, SpreadIsOfSortedSamples) {
   const Spread spread = spread_of({50, 10, 40, 20, 30});
   EXPECT_DOUBLE_EQ(spread.median, 30);
