@@ -15,6 +15,10 @@ uint64_t new_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
+int64_t request_tokens(const StepRequest& request) {
+  return request.tokens.empty() ? 1 : static_cast<int64_t>(request.tokens.size());
+}
+
 bool cancelled(const GenerateOptions& options) {
   return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
 }
@@ -66,43 +70,78 @@ Generating::Generating(const Model::Impl& model, Sequence& sequence,
 }
 
 void Generating::run(const Model::Impl& model, std::span<Generating> all) {
-  std::vector<StepRequest> requests;
-  std::vector<Generating*> takers;
-  StepResult step;
-  requests.reserve(all.size());
-  takers.reserve(all.size());
+  Flight flight, ahead;
+  StepResult result;
   const auto vocab_size = static_cast<size_t>(model.info.vocab_size);
-  for (;;) {
-    requests.clear();
-    takers.clear();
-    int64_t budget = model.engine->max_step_tokens();
-    bool want_logits = false;
-    // Whoever decodes goes first: a long prompt must not hold up the others.
-    for (const bool decoding : {true, false}) {
-      for (Generating& one : all) {
-        if (!one.done_ && cancelled(one.options_)) one.finish(FinishReason::kCancelled);
-        if (one.done_ || one.decoding() != decoding || budget == 0) continue;
-        requests.push_back(one.next_request(budget));
-        takers.push_back(&one);
-        budget -= static_cast<int64_t>(requests.back().tokens.size());
-        want_logits |= requests.back().rows != LogitRows::kNone && !one.sampler_.greedy();
-      }
-    }
-    if (requests.empty()) return;
-    const int64_t begin_ns = now_ns();
-    model.engine->step(requests, want_logits, step);
-    const double step_ms = static_cast<double>(now_ns() - begin_ns) * 1e-6;
+  int64_t begin_ns = now_ns();
+  while (flight.step || start_next(model, all, flight)) {
+    start_ahead(model, all, flight, ahead);
+    flight.step.finish(result);
+    const int64_t end_ns = now_ns();
+    const double step_ms = static_cast<double>(end_ns - begin_ns) * 1e-6;
+    begin_ns = end_ns;
     size_t row = 0;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const bool has_row = requests[i].rows != LogitRows::kNone;
-      const uint32_t greedy_id = has_row ? step.greedy_ids[row] : 0;
-      const auto logits = has_row && want_logits
-                              ? std::span(step.logits).subspan(row * vocab_size, vocab_size)
+    for (size_t i = 0; i < flight.requests.size(); ++i) {
+      Generating& taker = *flight.takers[i];
+      const bool has_row = flight.requests[i].rows != LogitRows::kNone;
+      const uint32_t greedy_id = has_row ? result.greedy_ids[row] : 0;
+      const auto logits = has_row && !result.logits.empty()
+                              ? std::span(result.logits).subspan(row * vocab_size, vocab_size)
                               : std::span<const float>{};
-      takers[i]->took(requests[i], step_ms, greedy_id, logits);
+      if (!taker.done_ && cancelled(taker.options_)) taker.finish(FinishReason::kCancelled);
+      if (!taker.done_) taker.took(flight.requests[i], step_ms, greedy_id, logits);
       row += has_row;
     }
+    std::swap(flight, ahead);
   }
+}
+
+bool Generating::start_next(const Model::Impl& model, std::span<Generating> all, Flight& flight) {
+  flight.requests.clear();
+  flight.takers.clear();
+  int64_t budget = model.engine->max_step_tokens();
+  bool want_logits = false;
+  // Whoever decodes goes first: a long prompt must not hold up the others.
+  for (const bool decoding : {true, false}) {
+    for (Generating& one : all) {
+      if (!one.done_ && cancelled(one.options_)) one.finish(FinishReason::kCancelled);
+      if (one.done_ || one.decoding() != decoding || budget == 0) continue;
+      flight.requests.push_back(one.next_request(budget));
+      flight.takers.push_back(&one);
+      budget -= static_cast<int64_t>(flight.requests.back().tokens.size());
+      want_logits |= flight.requests.back().rows != LogitRows::kNone && !one.sampler_.greedy();
+    }
+  }
+  if (flight.requests.empty()) return false;
+  flight.step = model.engine->start(flight.requests, want_logits);
+  return true;
+}
+
+bool Generating::start_ahead(const Model::Impl& model, std::span<Generating> all,
+                             const Flight& flight, Flight& ahead) {
+  if (!model.device->caps().asynchronous) return false;
+  ahead.requests.clear();
+  ahead.takers.clear();
+  for (size_t i = 0; i < flight.requests.size(); ++i) {
+    Generating& taker = *flight.takers[i];
+    if (taker.done_ || !taker.goes_on_from(flight.requests[i])) continue;
+    ahead.requests.push_back({taker.sequence_, {}, LogitRows::kLast});
+    ahead.takers.push_back(&taker);
+  }
+  // Who needs a look at the logits first, or has more of a prompt to run, must not be left behind.
+  const auto n_running = static_cast<size_t>(
+      std::count_if(all.begin(), all.end(), [](const Generating& one) { return !one.done_; }));
+  if (ahead.requests.empty() || ahead.requests.size() != n_running) return false;
+  ahead.step = model.engine->start(ahead.requests, false);
+  return true;
+}
+
+bool Generating::goes_on_from(const StepRequest& request) const {
+  if (request.rows == LogitRows::kNone || !sampler_.greedy() || cancelled(options_)) return false;
+  // The step on its way gives one id, the step ahead runs it.
+  const auto n_known = static_cast<int64_t>(result_.ids.size()) + 1;
+  const int64_t length = sequence_->length() + request_tokens(request);
+  return n_known < options_.max_tokens && length < model_.engine->context();
 }
 
 StepRequest Generating::next_request(int64_t budget) {

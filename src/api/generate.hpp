@@ -31,9 +31,25 @@ class Generating {
   Generation& result() { return result_; }
 
  private:
+  /// A step on its way, and whose prompts it takes along.
+  struct Flight {
+    StartedStep step;
+    std::vector<StepRequest> requests;
+    std::vector<Generating*> takers;
+  };
+
+  /// Starts a step with all that have something to run; false when none has.
+  static bool start_next(const Model::Impl& model, std::span<Generating> all, Flight& flight);
+  /// Starts the step behind `flight` before its tokens are known, where the device computes beside
+  /// us and nothing but those tokens is missing; false elsewhere.
+  static bool start_ahead(const Model::Impl& model, std::span<Generating> all, const Flight& flight,
+                          Flight& ahead);
   bool decoding() const { return n_prefilled_ == result_.prompt_ids.size(); }
   /// What to run next, at most `budget` tokens.
   StepRequest next_request(int64_t budget);
+  /// Whether the greedy id of `request` will be wanted, and a step behind it, unless it ends the
+  /// text.
+  bool goes_on_from(const StepRequest& request) const;
   /// Takes what a step gave: `logits` and `greedy_id` of the last token if it had rows.
   void took(const StepRequest& request, double step_ms, uint32_t greedy_id,
             std::span<const float> logits);

@@ -29,6 +29,8 @@ namespace {
 Caps make_caps(CpuDevice::Memory memory, int n_threads) {
   Caps caps;
   caps.kind = memory == CpuDevice::Memory::kShared ? "cpu" : "mock";
+  // The mock is used as a device that runs beside the host would be.
+  caps.asynchronous = memory == CpuDevice::Memory::kProtected;
   caps.name = cpu_name();
   caps.memory_bytes = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
   caps.parallelism = n_threads;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <list>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -33,7 +34,10 @@ class CpuQueue final : public Queue {
   void begin() override;
   std::unique_ptr<Step> end() override;
   void write(Buffer& buffer, int64_t offset_bytes, std::span<const std::byte> bytes) override;
+  void copy(const Tensor& to, const Tensor& from) override;
+  void request(const Tensor& tensor) override;
   void submit(const Step& step) override;
+  Status receive(std::span<std::byte> bytes) override;
   Status wait() override { return ok_status(); }  // submit() returns when the step is done
 
   /// Records `Kernel(args, team)`, to be run by every thread of the team. The arguments are copied;
@@ -58,9 +62,17 @@ class CpuQueue final : public Queue {
   }
 
  private:
+  /// A request(), from asking to receiving. They move between lists, so that decoding does not
+  /// allocate.
+  struct Reply {
+    Tensor tensor;
+    std::vector<std::byte> bytes;
+  };
+
   size_t reserve(size_t size_bytes);
 
   ThreadTeam& team_;
+  std::list<Reply> free_replies_, requested_, received_;
   std::unique_ptr<CpuStep> step_;
 };
 

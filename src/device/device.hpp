@@ -45,6 +45,7 @@ struct Caps {
   int64_t memory_bytes = 0;      ///< available to us; 0 when unknown
   int parallelism = 1;           ///< threads of the team, or multiprocessors
   int64_t alignment_bytes = 64;  ///< of every buffer and arena slot
+  bool asynchronous = false;     ///< submit() returns while the step still runs
   /// Kernels may assume that inputs are finite (WGSL): with others they only stay within bounds.
   bool finite_math = false;
   std::vector<std::string> features = {};  ///< capability tiers and limits, for people

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,8 +67,15 @@ class Queue {
 
   /// Small data for the next step (lengths, positions, token ids), ordered before it.
   virtual void write(Buffer& buffer, int64_t offset_bytes, std::span<const std::byte> bytes) = 0;
+  /// Four-byte words that an earlier step made, for the next one: ordered like write().
+  virtual void copy(const Tensor& to, const Tensor& from) = 0;
+  /// Asks for the bytes of a dense tensor as the next step leaves them. receive() gives them.
+  virtual void request(const Tensor& tensor) = 0;
   /// One submit a step.
   virtual void submit(const Step& step) = 0;
+  /// Waits for the oldest request() that is still open, and for nothing submitted after it. `bytes`
+  /// has the size of its tensor. Errors of the device surface here as in wait().
+  virtual Status receive(std::span<std::byte> bytes) = 0;
   /// Waits for everything submitted; where errors of the device surface, with the op's label.
   virtual Status wait() = 0;
 
@@ -94,7 +103,10 @@ class PlanQueue final : public Queue {
   void begin() override { records_.clear(); }
   std::unique_ptr<Step> end() override { return std::make_unique<Step>(); }
   void write(Buffer&, int64_t, std::span<const std::byte>) override {}
+  void copy(const Tensor&, const Tensor&) override {}
+  void request(const Tensor&) override {}
   void submit(const Step&) override {}
+  Status receive(std::span<std::byte>) override { return ok_status(); }
   Status wait() override { return ok_status(); }
   void note(const OpRecord& record) override { records_.push_back(record); }
 

@@ -34,6 +34,10 @@ BatchLimits make_limits(const ModelFacts& facts, const EngineOptions& options) {
   return limits;
 }
 
+int64_t n_tokens_of(const StepRequest& request) {
+  return request.tokens.empty() ? 1 : static_cast<int64_t>(request.tokens.size());
+}
+
 int64_t rows_of(const StepRequest& request) {
   switch (request.rows) {
     case LogitRows::kNone:
@@ -43,10 +47,28 @@ int64_t rows_of(const StepRequest& request) {
     case LogitRows::kAll:
       break;
   }
-  return static_cast<int64_t>(request.tokens.size());
+  return n_tokens_of(request);
 }
 
 }  // namespace
+
+/// A started step.
+struct StartedStep::Flight {
+  struct Part {
+    Sequence* sequence;
+    size_t n_tokens;
+    bool follows;  // its one token is the sequence's last_id_ by the time that the step lands
+    int64_t row;   // of the results, the last of its rows; -1: none
+  };
+  uint64_t number = 0;
+  std::vector<Part> parts;
+  std::vector<uint32_t> tokens;  // of all parts
+  int64_t n_rows = 0;
+  bool want_logits = false;
+  bool landed = false;
+  StepResult result;
+  std::optional<Error> error;
+};
 
 Sequence::Sequence(Engine& engine) : engine_(&engine) {
   // Growing later must not allocate in the middle of decoding.
@@ -54,37 +76,50 @@ Sequence::Sequence(Engine& engine) : engine_(&engine) {
   pages_.reserve(static_cast<size_t>(KvPool::pages_of(engine.context())));
 }
 
-Sequence::Sequence(Sequence&& other) noexcept
-    : engine_(other.engine_),
-      tokens_(std::move(other.tokens_)),
-      pages_(std::exchange(other.pages_, {})) {}
+Sequence::Sequence(Sequence&& other) noexcept : engine_(other.engine_) {
+  *this = std::move(other);
+}
 
 Sequence& Sequence::operator=(Sequence&& other) noexcept {
+  settle();
+  other.settle();
   std::swap(engine_, other.engine_);
   std::swap(tokens_, other.tokens_);
   std::swap(pages_, other.pages_);
+  std::swap(last_row_, other.last_row_);
+  std::swap(last_id_, other.last_id_);
   return *this;
 }
 
 Sequence::~Sequence() {
+  settle();
   if (pages_.empty()) return;
   const std::lock_guard lock(engine_->mutex_);
   engine_->kv_pool_->truncate(pages_, 0);
 }
 
+void Sequence::settle() const noexcept {
+  if (n_in_flight_ == 0) return;
+  const std::lock_guard lock(engine_->mutex_);
+  engine_->land_until(last_flight_);
+}
+
 int64_t Sequence::reuse_prefix(std::span<const uint32_t> tokens, int64_t most) {
+  settle();
   const size_t limit = std::min(tokens.size(), static_cast<size_t>(most));
   size_t n_common = 0;
   while (n_common < std::min(limit, tokens_.size()) && tokens_[n_common] == tokens[n_common]) {
     ++n_common;
   }
   tokens_.resize(n_common);
+  last_row_ = -1;
   const std::lock_guard lock(engine_->mutex_);
   engine_->kv_pool_->truncate(pages_, length());
   return length();
 }
 
 Sequence Sequence::fork(int64_t length) const {
+  settle();
   TESSERA_DCHECK(length <= this->length());
   Sequence other(*engine_);
   other.tokens_.assign(tokens_.begin(), tokens_.begin() + length);
@@ -92,6 +127,32 @@ Sequence Sequence::fork(int64_t length) const {
   const PageTable shared = engine_->kv_pool_->share(pages_, length);
   other.pages_.assign(shared.begin(), shared.end());
   return other;
+}
+
+StartedStep::StartedStep(StartedStep&& other) noexcept
+    : engine_(other.engine_), flight_(std::exchange(other.flight_, nullptr)) {}
+
+StartedStep& StartedStep::operator=(StartedStep&& other) noexcept {
+  std::swap(engine_, other.engine_);
+  std::swap(flight_, other.flight_);
+  return *this;
+}
+
+StartedStep::~StartedStep() {
+  if (flight_ == nullptr) return;
+  const std::lock_guard lock(engine_->mutex_);
+  engine_->land_until(flight_->number);
+  engine_->release(*flight_);
+}
+
+void StartedStep::finish(StepResult& result) {
+  TESSERA_DCHECK(flight_ != nullptr);
+  const std::lock_guard lock(engine_->mutex_);
+  engine_->land_until(flight_->number);
+  std::swap(result, flight_->result);
+  const std::optional<Error> error = std::exchange(flight_->error, std::nullopt);
+  engine_->release(*std::exchange(flight_, nullptr));
+  if (error) throw *error;
 }
 
 Engine::Engine(Device& device, KernelTable table, const LanguageModel& model,
@@ -198,29 +259,41 @@ void Engine::check_memory() const {
 }
 
 void Engine::step(std::span<const StepRequest> requests, bool want_logits, StepResult& result) {
+  start(requests, want_logits).finish(result);
+}
+
+StartedStep Engine::start(std::span<const StepRequest> requests, bool want_logits) {
   const std::lock_guard lock(mutex_);
+  for (const StepRequest& request : requests) {
+    // An id that is not among those of the newest step has to come by way of the host.
+    const Sequence& sequence = *request.sequence;
+    if (request.tokens.empty() && !follows_on_device(sequence)) land_until(sequence.last_flight_);
+  }
+  check_requests(requests);
   try {
     build_batch(requests);
-    run_batch();
-    read_results(want_logits, result);
+    run_batch(requests, want_logits);
   } catch (...) {
     for (const StepRequest& request : requests) {
-      kv_pool_->truncate(request.sequence->pages_, request.sequence->length());
+      Sequence& sequence = *request.sequence;
+      kv_pool_->truncate(sequence.pages_, sequence.length() + sequence.n_in_flight_);
     }
     throw;
   }
-  // The step is through: only now do its tokens count.
-  for (const StepRequest& request : requests) {
-    std::vector<uint32_t>& tokens = request.sequence->tokens_;
-    tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
-  }
+  Flight& flight = take_off(requests, want_logits);
+  if (!device_.caps().asynchronous || trace_) land(flight);
+  return {*this, flight};
 }
 
-void Engine::build_batch(std::span<const StepRequest> requests) {
+void Engine::check_requests(std::span<const StepRequest> requests) const {
   int64_t n_tokens = 0, n_rows = 0;
   for (const StepRequest& request : requests) {
-    n_tokens += static_cast<int64_t>(request.tokens.size());
+    n_tokens += n_tokens_of(request);
     n_rows += rows_of(request);
+    if (request.tokens.empty() && request.sequence->last_row_ < 0) {
+      fail(ErrorKind::kInvalidArgument, "tokens",
+           "expected some, or a sequence whose last step had a row of logits to go on from");
+    }
     for (const uint32_t token : request.tokens) {
       if (static_cast<int64_t>(token) < model_.facts().vocab_size) continue;
       fail(ErrorKind::kInvalidArgument, "tokens", "expected ids below {}, got {}",
@@ -234,33 +307,147 @@ void Engine::build_batch(std::span<const StepRequest> requests) {
          limits_.max_tokens, limits_.max_logit_rows, limits_.max_sequences, n_tokens, n_rows,
          requests.size());
   }
+}
+
+/// Whether the greedy id of the sequence's last step is still on the device, among the ids of the
+/// newest step.
+bool Engine::follows_on_device(const Sequence& sequence) const {
+  return sequence.n_in_flight_ > 0 && sequence.last_flight_ == n_started_;
+}
+
+void Engine::build_batch(std::span<const StepRequest> requests) {
   batch_->clear();
   for (const StepRequest& request : requests) {
     Sequence& sequence = *request.sequence;
-    const int64_t new_length = sequence.length() + static_cast<int64_t>(request.tokens.size());
+    const int64_t length = sequence.length() + sequence.n_in_flight_;
+    const int64_t new_length = length + n_tokens_of(request);
     if (new_length > options_.context) {
       fail(ErrorKind::kOutOfMemory, "context",
            "{} tokens do not fit into the context of {}; --ctx "
            "sets its size",
            new_length, options_.context);
     }
-    kv_pool_->reserve(sequence.pages_, sequence.length(), new_length);
-    batch_->add(request.tokens, sequence.length(), sequence.pages_, rows_of(request));
+    kv_pool_->reserve(sequence.pages_, length, new_length);
+    // An id that is still on the device is copied over this one, see run_batch().
+    const auto tokens =
+        request.tokens.empty() ? std::span<const uint32_t>(&sequence.last_id_, 1) : request.tokens;
+    batch_->add(tokens, length, sequence.pages_, rows_of(request));
   }
 }
 
-void Engine::run_batch() {
+void Engine::run_batch(std::span<const StepRequest> requests, bool want_logits) {
   const Bucket bucket = trace_ ? batch_->exact_bucket() : batch_->bucket();
-  if (trace_) {
-    trace_->begin_step(*batch_);
-    queue_->write(*state_buffer_, 0, batch_->pack(bucket));
-    record(bucket);  // runs op by op
-    return;
-  }
-  const Step& step = recorded_step(bucket);
+  if (trace_) trace_->begin_step(*batch_);
   queue_->write(*state_buffer_, 0, batch_->pack(bucket));
+  const std::unique_ptr<Step> traced = trace_ ? record(bucket) : nullptr;  // ran op by op
+  const Step& step = trace_ ? *traced : recorded_step(bucket);
+
+  const StepOutputs results = outputs(batch_->n_logit_rows());
+  const Tensor token_ids = lay_out(bucket, limits_, state_buffer_.get()).state.token_ids;
+  int64_t i_token = 0;
+  for (const StepRequest& request : requests) {
+    if (request.tokens.empty() && follows_on_device(*request.sequence)) {
+      const Tensor newest_ids = outputs(limits_.max_logit_rows).greedy_ids;
+      queue_->copy(token_ids.slice(i_token, 1), newest_ids.slice(request.sequence->last_row_, 1));
+    }
+    i_token += n_tokens_of(request);
+  }
+  if (batch_->n_logit_rows() > 0) {
+    queue_->request(results.greedy_ids);
+    if (want_logits) queue_->request(results.logits);
+  }
   queue_->submit(step);
-  queue_->wait().value();
+}
+
+/// Notes what the submitted step will give.
+Engine::Flight& Engine::take_off(std::span<const StepRequest> requests, bool want_logits) {
+  if (free_flights_.empty()) free_flights_.emplace_back();
+  flights_.splice(flights_.end(), free_flights_, free_flights_.begin());
+  Flight& flight = flights_.back();
+  flight.number = ++n_started_;
+  flight.parts.clear();
+  flight.tokens.clear();
+  flight.n_rows = 0;
+  flight.want_logits = want_logits;
+  flight.landed = false;
+  for (const StepRequest& request : requests) {
+    Sequence& sequence = *request.sequence;
+    flight.n_rows += rows_of(request);
+    const int64_t row = rows_of(request) > 0 ? flight.n_rows - 1 : -1;
+    const auto n_tokens = static_cast<size_t>(n_tokens_of(request));
+    flight.parts.push_back({&sequence, n_tokens, request.tokens.empty(), row});
+    flight.tokens.insert(flight.tokens.end(), request.tokens.begin(), request.tokens.end());
+    sequence.n_in_flight_ += n_tokens_of(request);
+    sequence.last_flight_ = flight.number;
+    sequence.last_row_ = row;
+  }
+  return flight;
+}
+
+void Engine::land_until(uint64_t number) {
+  for (Flight& flight : flights_) {
+    if (flight.number > number) return;
+    if (!flight.landed) land(flight);
+  }
+}
+
+/// Waits for the oldest step that has not landed.
+void Engine::land(Flight& flight) {
+  const Status status = receive(flight);
+  if (status.ok()) return commit(flight);
+  // What was started behind it goes on from tokens that do not count.
+  for (Flight& lost : flights_) {
+    if (lost.number < flight.number) continue;
+    if (!lost.landed) (void)receive(lost);
+    lost.error = status.error();
+    cancel(lost);
+  }
+}
+
+Status Engine::receive(Flight& flight) {
+  StepResult& result = flight.result;
+  const auto n_rows = static_cast<size_t>(flight.n_rows);
+  flight.landed = true;
+  result.greedy_ids.resize(n_rows);
+  result.logits.resize(flight.want_logits ? n_rows * static_cast<size_t>(model_.facts().vocab_size)
+                                          : 0);
+  if (n_rows == 0) return queue_->wait();
+  Status status = queue_->receive(std::as_writable_bytes(std::span(result.greedy_ids)));
+  if (!flight.want_logits) return status;
+  Status logits_status = queue_->receive(std::as_writable_bytes(std::span(result.logits)));
+  return status.ok() ? std::move(logits_status) : std::move(status);
+}
+
+/// The step is through: only now do its tokens count.
+void Engine::commit(Flight& flight) {
+  auto token = flight.tokens.begin();
+  for (const Flight::Part& part : flight.parts) {
+    Sequence& sequence = *part.sequence;
+    const auto n = static_cast<int64_t>(part.n_tokens);
+    if (part.follows) {
+      sequence.tokens_.push_back(sequence.last_id_);
+    } else {
+      sequence.tokens_.insert(sequence.tokens_.end(), token, token + n);
+      token += n;
+    }
+    sequence.n_in_flight_ -= n;
+    if (part.row >= 0) sequence.last_id_ = flight.result.greedy_ids[static_cast<size_t>(part.row)];
+  }
+}
+
+void Engine::cancel(Flight& flight) {
+  for (const Flight::Part& part : flight.parts) {
+    Sequence& sequence = *part.sequence;
+    sequence.n_in_flight_ = 0;
+    sequence.last_row_ = -1;
+    kv_pool_->truncate(sequence.pages_, sequence.length());
+  }
+}
+
+void Engine::release(Flight& flight) {
+  const auto place = std::find_if(flights_.begin(), flights_.end(),
+                                  [&](const Flight& other) { return &other == &flight; });
+  free_flights_.splice(free_flights_.begin(), flights_, place);
 }
 
 const Step& Engine::recorded_step(const Bucket& bucket) {
@@ -282,15 +469,6 @@ StepOutputs Engine::outputs(int64_t n_logit_rows) const {
   return {.logits = Tensor::dense(DType::kF32, {n_logit_rows, model_.facts().vocab_size},
                                   logits_buffer_.get()),
           .greedy_ids = Tensor::dense(DType::kU32, {n_logit_rows}, ids_buffer_.get())};
-}
-
-void Engine::read_results(bool want_logits, StepResult& result) const {
-  const auto n_rows = static_cast<size_t>(batch_->n_logit_rows());
-  const auto vocab_size = static_cast<size_t>(model_.facts().vocab_size);
-  result.greedy_ids.resize(n_rows);
-  result.logits.resize(want_logits ? n_rows * vocab_size : 0);
-  device_.read(*ids_buffer_, 0, std::as_writable_bytes(std::span(result.greedy_ids)));
-  device_.read(*logits_buffer_, 0, std::as_writable_bytes(std::span(result.logits)));
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,9 +42,16 @@ class Sequence {
 
  private:
   friend class Engine;
+  /// Waits until no step of this sequence is in flight.
+  void settle() const noexcept;
+
   Engine* engine_;
   std::vector<uint32_t> tokens_;
   PageTable pages_;
+  int64_t n_in_flight_ = 0;   // tokens of started steps, behind tokens_
+  uint64_t last_flight_ = 0;  // the step started last,
+  int64_t last_row_ = -1;     // its row of results (-1: none),
+  uint32_t last_id_ = 0;      // and that row's greedy id, once the step is finished
 };
 
 enum class LogitRows : uint8_t {
@@ -55,6 +63,7 @@ enum class LogitRows : uint8_t {
 /// Tokens to append to a sequence in one step.
 struct StepRequest {
   Sequence* sequence = nullptr;
+  /// Empty: one token, the greedy id of the sequence's last step, which may still be in flight.
   std::span<const uint32_t> tokens;
   LogitRows rows = LogitRows::kLast;
 };
@@ -63,6 +72,29 @@ struct StepRequest {
 struct StepResult {
   std::vector<uint32_t> greedy_ids;  ///< argmax; the lowest id among equals
   std::vector<float> logits;         ///< [n_rows, vocab_size], if asked for
+};
+
+/// A step between Engine::start and finish(). Dropped without finish(), it runs all the same. Its
+/// sequences must not be destroyed while it is in flight, nor the engine.
+class StartedStep {
+ public:
+  StartedStep() = default;
+  StartedStep(StartedStep&& other) noexcept;
+  StartedStep& operator=(StartedStep&& other) noexcept;
+  ~StartedStep();
+  explicit operator bool() const { return flight_ != nullptr; }
+
+  /// Waits for the step, and for nothing started after it. `result` is overwritten; its memory is
+  /// reused. Throws what the device reports; the step's tokens then do not count, nor do steps
+  /// started after it.
+  void finish(StepResult& result);
+
+ private:
+  friend class Engine;
+  struct Flight;
+  StartedStep(Engine& engine, Flight& flight) : engine_(&engine), flight_(&flight) {}
+  Engine* engine_ = nullptr;
+  Flight* flight_ = nullptr;
 };
 
 struct EngineOptions {
@@ -96,9 +128,14 @@ class Engine {
   int64_t arena_bytes() const { return step_bytes_; }
 
   /// Appends the tokens of each request to its sequence, all in one step. No sequence twice; in all
-  /// at most max_step_tokens() tokens and max_logit_rows() rows. `result` is overwritten; its
-  /// memory is reused. Throws Error{kInvalidArgument} for a token that is not of the vocabulary,
-  /// Error{kOutOfMemory} when the context or the pages are used up, and what the device reports.
+  /// at most max_step_tokens() tokens and max_logit_rows() rows. Throws Error{kInvalidArgument} for
+  /// a token that is not of the vocabulary, Error{kOutOfMemory} when the context or the pages are
+  /// used up.
+  ///
+  /// On an asynchronous device (Caps) this returns while the step runs, so that the next one can be
+  /// started before this one's tokens are known; elsewhere the step is done.
+  StartedStep start(std::span<const StepRequest> requests, bool want_logits);
+  /// start() and finish().
   void step(std::span<const StepRequest> requests, bool want_logits, StepResult& result);
 
   /// The ops of a step of `n_tokens` behind `n_past` tokens, with their rows and costs.
@@ -106,6 +143,8 @@ class Engine {
 
  private:
   friend class Sequence;
+  friend class StartedStep;
+  using Flight = StartedStep::Flight;
   struct RecordedStep {
     Bucket bucket;
     std::unique_ptr<Step> step;
@@ -114,12 +153,20 @@ class Engine {
   void plan_buckets();
   void plan_step(PlanQueue& queue, const Bucket& bucket, int64_t n_pages) const;
   void check_memory() const;
+  void check_requests(std::span<const StepRequest> requests) const;
+  bool follows_on_device(const Sequence& sequence) const;
   void build_batch(std::span<const StepRequest> requests);
-  void run_batch();
+  void run_batch(std::span<const StepRequest> requests, bool want_logits);
+  Flight& take_off(std::span<const StepRequest> requests, bool want_logits);
+  void land_until(uint64_t number);
+  void land(Flight& flight);
+  Status receive(Flight& flight);
+  void commit(Flight& flight);
+  void cancel(Flight& flight);
+  void release(Flight& flight);
   const Step& recorded_step(const Bucket& bucket);
   std::unique_ptr<Step> record(const Bucket& bucket);
   StepOutputs outputs(int64_t n_logit_rows) const;
-  void read_results(bool want_logits, StepResult& result) const;
 
   Device& device_;
   KernelTable table_;
@@ -136,6 +183,9 @@ class Engine {
   std::unique_ptr<Buffer> state_buffer_, logits_buffer_, ids_buffer_;
   std::vector<RecordedStep> recorded_steps_;
   std::optional<Batch> batch_;
+  // Steps in the order of their start, landed ones at the front until their owner takes them.
+  std::list<Flight> flights_, free_flights_;
+  uint64_t n_started_ = 0;
   std::unique_ptr<TensorTrace> trace_;
 };
 

@@ -132,11 +132,19 @@ Status Context::take_error() {
 }
 
 void Context::wait() {
+  poll(nullptr);
+}
+
+void Context::wait_for(uint64_t submission) {
+  poll(&submission);
+}
+
+void Context::poll(const uint64_t* submission) {
   {
     const std::lock_guard lock(error_mutex_);
     if (lost_) return;  // nothing will come any more
   }
-  wgpuDevicePoll(device_.get(), true, nullptr);
+  wgpuDevicePoll(device_.get(), true, submission);
 }
 
 void Context::push_scopes() {

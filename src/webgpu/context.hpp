@@ -68,8 +68,11 @@ class Context {
   Status take_error();
   /// Blocks until everything that was submitted is done.
   void wait();
+  /// Blocks until one submission, and what came before it, is done.
+  void wait_for(uint64_t submission);
 
  private:
+  void poll(const uint64_t* submission);
   void request_device(WGPUAdapter adapter, const WGPULimits& limits);
   void record_error(ErrorKind kind, std::string message);
   void push_scopes();

@@ -24,6 +24,7 @@ Caps make_caps(const std::string& name, const Capabilities& capabilities) {
   caps.kind = "webgpu";
   caps.name = name;
   caps.alignment_bytes = std::max<int64_t>(capabilities.storage_alignment_bytes, 64);
+  caps.asynchronous = true;
   caps.finite_math = true;
   caps.features = capabilities.to_strings();
   return caps;

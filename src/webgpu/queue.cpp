@@ -3,6 +3,7 @@
 #include <wgpu.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.hpp"
 #include "base/checked.hpp"
@@ -188,11 +189,73 @@ void GpuQueue::write(Buffer& buffer, int64_t offset_bytes, std::span<const std::
   gpu_.write(buffer, offset_bytes, bytes);
 }
 
+void GpuQueue::copy(const Tensor& to, const Tensor& from) {
+  TESSERA_DCHECK(to.span_bytes() == from.span_bytes() && from.span_bytes() % 4 == 0);
+  copies_.emplace_back(to, from);
+}
+
+void GpuQueue::request(const Tensor& tensor) {
+  const int64_t n_bytes = round_up<int64_t>(tensor.span_bytes(), 4);
+  auto place = std::find_if(free_replies_.begin(), free_replies_.end(),
+                            [&](const Reply& reply) { return reply.staging_bytes >= n_bytes; });
+  if (place == free_replies_.end()) {
+    place = free_replies_.emplace(free_replies_.end());
+    place->staging = gpu_.context().make_buffer("readback", n_bytes,
+                                                WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst);
+    place->staging_bytes = n_bytes;
+  }
+  place->tensor = tensor;
+  requested_.splice(requested_.end(), free_replies_, place);
+}
+
+void GpuQueue::map(Reply& reply) {
+  WGPUBufferMapCallbackInfo callback = WGPU_BUFFER_MAP_CALLBACK_INFO_INIT;
+  callback.mode = WGPUCallbackMode_AllowSpontaneous;
+  callback.userdata1 = &reply;
+  callback.callback = [](WGPUMapAsyncStatus status, WGPUStringView message, void* user, void*) {
+    auto& to = *static_cast<Reply*>(user);
+    to.mapped = status == WGPUMapAsyncStatus_Success;
+    to.message = text(message);
+  };
+  reply.mapped = false;
+  wgpuBufferMapAsync(reply.staging.get(), WGPUMapMode_Read, 0,
+                     static_cast<size_t>(reply.staging_bytes), callback);
+}
+
+Status GpuQueue::receive(std::span<std::byte> bytes) {
+  TESSERA_DCHECK(!submitted_.empty());
+  Reply& reply = submitted_.front();
+  TESSERA_DCHECK(static_cast<int64_t>(bytes.size()) == reply.tensor.span_bytes());
+  gpu_.context().wait_for(reply.submission);
+  Status status = gpu_.context().take_error();
+  if (reply.mapped) {
+    std::memcpy(bytes.data(), wgpuBufferGetConstMappedRange(reply.staging.get(), 0, bytes.size()),
+                bytes.size());
+    wgpuBufferUnmap(reply.staging.get());
+  } else if (status.ok()) {
+    status = Error(ErrorKind::kDevice, gpu_.caps().name, "reading back failed: " + reply.message);
+  }
+  free_replies_.splice(free_replies_.begin(), submitted_, submitted_.begin());
+  return status;
+}
+
 void GpuQueue::submit(const Step& step) {
   const auto& recorded = static_cast<const GpuStep&>(step);
   Context& context = gpu_.context();
+  // What was asked for belongs to this step, even if it fails.
+  const std::vector<std::pair<Tensor, Tensor>> copies = std::exchange(copies_, {});
+  std::list<Reply> replies = std::exchange(requested_, {});
   context.take_error().value();
   const CommandEncoder encoder(wgpuDeviceCreateCommandEncoder(context.device(), nullptr));
+  const auto encode_copy = [&](WGPUBuffer to, int64_t to_offset, const Tensor& from) {
+    wgpuCommandEncoderCopyBufferToBuffer(
+        encoder.get(), static_cast<const GpuBuffer&>(*from.buffer).handle(),
+        static_cast<uint64_t>(from.offset_bytes), to, static_cast<uint64_t>(to_offset),
+        static_cast<uint64_t>(round_up<int64_t>(from.span_bytes(), 4)));
+  };
+  for (const auto& [to, from] : copies) {
+    encode_copy(static_cast<const GpuBuffer&>(*to.buffer).handle(), to.offset_bytes, from);
+  }
   WGPUComputePassDescriptor descriptor = WGPU_COMPUTE_PASS_DESCRIPTOR_INIT;
   descriptor.label = view("step");
   WGPUPassTimestampWrites timestamps = WGPU_PASS_TIMESTAMP_WRITES_INIT;
@@ -221,10 +284,16 @@ void GpuQueue::submit(const Step& step) {
     wgpuCommandEncoderResolveQuerySet(encoder.get(), queries_.get(), 0, 2,
                                       static_cast<GpuBuffer&>(*query_results_).handle(), 0);
   }
+  for (const Reply& reply : replies) encode_copy(reply.staging.get(), 0, reply.tensor);
   const CommandBuffer commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
   context.take_error().value();  // before the submit, which would abort the process
   const WGPUCommandBuffer list[] = {commands.get()};
-  wgpuQueueSubmit(context.queue(), 1, list);
+  const uint64_t submission = wgpuQueueSubmitForIndex(context.queue(), 1, list);
+  for (Reply& reply : replies) {
+    reply.submission = submission;
+    map(reply);
+  }
+  submitted_.splice(submitted_.end(), replies);
 }
 
 Status GpuQueue::wait() {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/queue.hpp"
@@ -33,7 +35,10 @@ class GpuQueue final : public Queue {
   void begin() override;
   std::unique_ptr<Step> end() override;
   void write(Buffer& buffer, int64_t offset_bytes, std::span<const std::byte> bytes) override;
+  void copy(const Tensor& to, const Tensor& from) override;
+  void request(const Tensor& tensor) override;
   void submit(const Step& step) override;
+  Status receive(std::span<std::byte> bytes) override;
   Status wait() override;
 
   void record(std::string_view label, const Kernel& kernel, std::span<const Binding> bindings,
@@ -54,12 +59,24 @@ class GpuQueue final : public Queue {
     int64_t uniform_bytes;
     Grid grid;
   };
+  /// A request(), from asking to receiving; its staging buffer is used again.
+  struct Reply {
+    Tensor tensor;
+    BufferHandle staging;
+    int64_t staging_bytes = 0;
+    uint64_t submission = 0;
+    bool mapped = false;
+    std::string message;
+  };
+  void map(Reply& reply);
   void check(std::string_view label, std::span<const Binding> bindings, const Grid& grid) const;
   BindGroup make_group(const Recorded& recorded, WGPUBuffer uniforms) const;
 
   GpuDevice& gpu_;
   std::vector<Recorded> recorded_;
   std::vector<std::byte> uniform_data_;
+  std::vector<std::pair<Tensor, Tensor>> copies_;  // to, from: before the next step
+  std::list<Reply> free_replies_, requested_, submitted_;
   QuerySet queries_;
   std::unique_ptr<Buffer> query_results_;
 };

@@ -158,6 +158,81 @@ TEST_P(EngineOnDevice, ThreadsTakeTurnsWithoutDisturbingEachOther) {
   EXPECT_EQ(got, expected);
 }
 
+/// As generate(), but every step is started before the id that it runs is known.
+std::vector<uint32_t> generate_ahead(Engine& engine, Sequence& sequence,
+                                     std::span<const uint32_t> ids, int n_tokens) {
+  StepResult result;
+  const StepRequest prompt = {&sequence, ids, LogitRows::kLast};
+  const StepRequest go_on = {&sequence, {}, LogitRows::kLast};
+  StartedStep step = engine.start({&prompt, 1}, false);
+  std::vector<uint32_t> generated;
+  while (static_cast<int>(generated.size()) < n_tokens) {
+    StartedStep ahead = engine.start({&go_on, 1}, false);
+    step.finish(result);
+    generated.push_back(result.greedy_ids[0]);
+    step = std::move(ahead);
+  }
+  return generated;  // the last step is dropped
+}
+
+TEST_P(EngineOnDevice, StepsStartedAheadGiveTheTokensOfStepsInTurn) {
+  TinyEngine engine(options(), model());
+  const std::vector<uint32_t> ids = tiny_ids(20, 8);
+  Sequence in_turn(*engine), ahead(*engine);
+  const auto expected = generate(*engine, in_turn, ids, 64, 25);
+  EXPECT_EQ(generate_ahead(*engine, ahead, ids, 25), expected);
+  // The dropped step ran: its token is part of the sequence.
+  std::vector<uint32_t> all = ids;
+  all.insert(all.end(), expected.begin(), expected.end());
+  EXPECT_EQ(ahead.reuse_prefix(all, 45), 45);
+  const auto last = std::span(expected).last(1);
+  in_turn.reuse_prefix(all, 44);
+  EXPECT_EQ(ahead.reuse_prefix(all, 44), 44);
+  EXPECT_EQ(generate(*engine, ahead, last, 64, 5), generate(*engine, in_turn, last, 64, 5));
+}
+
+TEST_P(EngineOnDevice, AStepInBetweenDoesNotDisturbOneThatGoesOn) {
+  TinyEngine engine(options(), model());
+  const std::vector<uint32_t> ids = tiny_ids(11, 9), other_ids = tiny_ids(9, 10);
+  Sequence fresh(*engine), fresh_other(*engine);
+  const auto expected = generate(*engine, fresh, ids, 64, 3);
+  const auto expected_other = generate(*engine, fresh_other, other_ids, 64, 1);
+
+  Sequence sequence(*engine), other(*engine);
+  const StepRequest prompt = {&sequence, ids}, prompt_other = {&other, other_ids};
+  const StepRequest go_on = {&sequence, {}};
+  StepResult result;
+  StartedStep first = engine->start({&prompt, 1}, false);
+  StartedStep between = engine->start({&prompt_other, 1}, true);
+  StartedStep second = engine->start({&go_on, 1}, false);
+  const StepRequest both[] = {{&other, std::span(expected_other)}, {&sequence, {}}};
+  StartedStep third = engine->start(both, true);
+  third.finish(result);  // before the ones that it goes on from are asked for
+  EXPECT_EQ(result.greedy_ids[1], expected[2]);
+  second.finish(result);
+  EXPECT_EQ(result.greedy_ids, std::vector{expected[1]});
+  first.finish(result);
+  EXPECT_EQ(result.greedy_ids, std::vector{expected[0]});
+  between.finish(result);
+  EXPECT_EQ(result.greedy_ids, expected_other);
+  const std::vector<float> all = engine.logits(other_ids, 64);
+  EXPECT_TRUE(std::equal(result.logits.begin(), result.logits.end(),
+                         all.end() - static_cast<long>(result.logits.size()), all.end()));
+}
+
+TEST_P(EngineOnDevice, GoingOnNeedsARowToGoOnFrom) {
+  TinyEngine engine(options(), model());
+  Sequence sequence(*engine);
+  StepResult result;
+  const StepRequest go_on = {&sequence, {}};
+  EXPECT_THROW(engine->step({&go_on, 1}, false, result), Error) << "an empty sequence";
+  const std::vector<uint32_t> ids = tiny_ids(5, 11);
+  const StepRequest no_rows = {&sequence, ids, LogitRows::kNone};
+  engine->step({&no_rows, 1}, false, result);
+  EXPECT_THROW(engine->step({&go_on, 1}, false, result), Error) << "no row";
+  EXPECT_EQ(sequence.length(), 5);
+}
+
 TEST_P(EngineOnDevice, AFailedStepLeavesEverythingAsItWas) {
   TinyEngine engine(options(), model());
   const std::vector<uint32_t> ids = tiny_ids(20, 6);

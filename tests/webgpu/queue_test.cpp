@@ -64,6 +64,35 @@ TEST(WebGpuQueue, RunsARecordedStepAgainAndAgain) {
   }
 }
 
+TEST(WebGpuQueue, ReadsBackOneStepWhileTheNextIsOnItsWay) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  constexpr int kSteps = 5;
+  const Tensor x = gpu.tensor(DType::kF32, {3}, counting(3));
+  const Tensor y = gpu.empty(DType::kF32, {3});
+  gpu.queue().begin();
+  record(gpu.queue(), "scale", scale_kernel(), {read(x), read_write(y), uniform()}, Scale{3, 2, 0},
+         {.x = 1});
+  const auto step = gpu.queue().end();
+  // Every step doubles what the one before it made, without the host in between.
+  for (int i = 0; i < kSteps; ++i) {
+    if (i > 0) gpu.queue().copy(x, y);
+    gpu.queue().request(y);
+    if (i == 1) gpu.queue().request(x.slice(1, 1));
+    gpu.queue().submit(*step);
+  }
+  float factor = 1;
+  for (int i = 0; i < kSteps; ++i) {
+    factor *= 2;
+    std::vector<float> got(3);
+    gpu.queue().receive(std::as_writable_bytes(std::span(got))).value();
+    EXPECT_EQ(got, (std::vector{factor, 2 * factor, 3 * factor})) << i;
+    if (i != 1) continue;
+    gpu.queue().receive(std::as_writable_bytes(std::span(got).first(1))).value();
+    EXPECT_EQ(got[0], 4) << "x of step 1";
+  }
+}
+
 TEST(WebGpuQueue, EveryDispatchHasItsOwnUniform) {
   TESSERA_NEEDS_ADAPTER();
   for (const bool default_limits : {false, true}) {
