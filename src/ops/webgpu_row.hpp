@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 #include "ops/op.hpp"
 #include "webgpu/record.hpp"
@@ -32,6 +34,38 @@ inline RowsView rows_view(const Tensor& tensor, const webgpu::Capabilities& capa
 inline bool fits_binding(const Tensor& tensor, const webgpu::Capabilities& capabilities) {
   return !tensor.defined() || tensor.span_bytes() + capabilities.storage_alignment_bytes <=
                                   capabilities.max_binding_bytes;
+}
+
+/// Rows of a tensor's first dimension: Tensor::slice(begin, count).
+struct RowSlice {
+  int64_t begin = 0, count = 0;
+};
+
+/// Parts behind the first start a multiple of this many rows into the tensor: as well aligned as
+/// any kernel asks, whatever a row's (even) number of bytes.
+inline constexpr int64_t kRowSliceMultiple = 64;
+
+/// Whether row_slices can cut the tensor into parts that fit a binding.
+inline bool fits_sliced(const Tensor& tensor, const webgpu::Capabilities& capabilities) {
+  return fits_binding(tensor, capabilities) ||
+         (tensor.shape.rank() >= 2 &&
+          kRowSliceMultiple * tensor.stride_bytes[0] <=
+              capabilities.max_binding_bytes - capabilities.storage_alignment_bytes);
+}
+
+/// The parts of a weight [out, in] that a kernel can see in one binding each: all of it where that
+/// fits, else as few as do, recorded as a dispatch each. The tensor must pass fits_sliced.
+inline std::vector<RowSlice> row_slices(const Tensor& tensor,
+                                        const webgpu::Capabilities& capabilities) {
+  const int64_t n_rows = tensor.shape[0];
+  if (fits_binding(tensor, capabilities)) return {{0, n_rows}};
+  const int64_t room = capabilities.max_binding_bytes - capabilities.storage_alignment_bytes;
+  const int64_t count = room / tensor.stride_bytes[0] / kRowSliceMultiple * kRowSliceMultiple;
+  std::vector<RowSlice> slices;
+  for (int64_t begin = 0; begin < n_rows; begin += count) {
+    slices.push_back({begin, std::min(count, n_rows - begin)});
+  }
+  return slices;
 }
 
 /// 4 when all (present) tensors can be addressed as vec4s: starts, strides and columns are
