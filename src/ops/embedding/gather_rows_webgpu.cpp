@@ -43,7 +43,7 @@ void add_gather_rows_webgpu(KernelTable& table, const webgpu::Capabilities& capa
       .name = "thread_per_four",
       .supports =
           [=](const GatherRows::Args& args, const Caps&) {
-            return has_weight_four(args.table.dtype) && fits_binding(args.y, capabilities) &&
+            return ops::is_weight_type(args.table.dtype) && fits_binding(args.y, capabilities) &&
                    fits_binding(args.table, capabilities);
           },
       .run = [](Queue& queue, const GatherRows::Args& args,

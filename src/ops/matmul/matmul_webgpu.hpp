@@ -36,7 +36,7 @@ inline webgpu::Kernel matmul_kernel(std::string file, const Matmul::Args& args, 
 
 inline bool is_for_matmul_kernels(const Matmul::Args& args,
                                   const webgpu::Capabilities& capabilities) {
-  return args.x.dtype == DType::kF32 && has_weight_four(args.w.dtype) &&
+  return args.x.dtype == DType::kF32 && ops::is_weight_type(args.w.dtype) &&
          args.order == WeightOrder::kOutIn && fits_binding(args.y, capabilities) &&
          fits_binding(args.x, capabilities) && fits_binding(args.w, capabilities) &&
          fits_binding(args.residual, capabilities);

@@ -12,21 +12,6 @@ struct WeightView {
   uint32_t row_bytes = 0;  ///< from one row to the next
 };
 
-/// WEIGHT of weight_four.wgsl has this type.
-inline bool has_weight_four(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kQ4_0:
-    case DType::kQ4_1:
-    case DType::kQ8_0:
-      return true;
-    default:
-      return false;
-  }
-}
-
 inline WeightView weight_view(const Tensor& weight, const webgpu::Capabilities& capabilities) {
   return {static_cast<uint32_t>(weight.offset_bytes % capabilities.storage_alignment_bytes),
           static_cast<uint32_t>(weight.stride_bytes[0])};
