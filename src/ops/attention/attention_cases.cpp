@@ -79,12 +79,24 @@ std::vector<Case<Attention>> cases<Attention>() {
     for (Tensor* tensor : {&gaps.args.y, &gaps.args.q, &gaps.args.k, &gaps.args.v}) {
       *tensor = with_gap(*tensor, 4);
     }
-    for (const auto& [t, s] : {std::pair{1, 1024}, {512, 512}}) {
-      Case<Attention>& c = cases.add("bench_", t, s, {9, 3, 64}, kv);
+    // Enough queries for every size of tile that a GPU's row may choose.
+    for (const int64_t t : {3000, 6000}) {
+      Case<Attention>& many = cases.add("many_", t, t, {3, 1, 64}, kv);
+      many.args.window = 40;
+      many.quick = false;
+    }
+    const auto bench = [&](int64_t t, int64_t s, Heads h, bool test = false) {
+      Case<Attention>& c = cases.add("bench_", t, s, h, kv);
       c.quick = false;
       c.bench = true;
-      c.test = t == 1;
+      c.test = test;
+    };
+    bench(1, 1024, {9, 3, 64}, true);
+    for (const Heads h : std::initializer_list<Heads>{{9, 3, 64}, {14, 2, 64}}) {
+      for (const int64_t s : {512, 2048, 4096}) bench(s, s, h);
+      for (const int64_t s : {512, 4096, 32768}) bench(1, s, h);
     }
+    bench(4096, 4096, {16, 16, 64});
   }
   for (Case<Attention>& c : cases.all) {
     c.bound = [args = c.args](const CaseInputs& in, std::string_view,

@@ -94,15 +94,23 @@ struct Cases {
   }
 
   void add_bench(DType pages) {
-    const auto bench = [&](const PagedBatch& batch, bool test) {
-      Case<PagedAttention>& c = add("bench_", batch, {9, 3, 64}, pages);
+    const auto bench = [&](const PagedBatch& batch, Heads h, bool test = false) {
+      Case<PagedAttention>& c = add("bench_", batch, h, pages);
       c.quick = false;
       c.bench = true;
       c.test = test;
     };
-    bench(make_paged_batch({{1024, 1}}, 16, 0), true);
-    bench(make_paged_batch({{512, 512}}, 16, 0), false);
-    bench(make_paged_batch(std::vector<PagedSequence>(40, {500, 1}), 16, 0), false);
+    bench(make_paged_batch({{1024, 1}}, 16, 0), {9, 3, 64}, true);
+    bench(make_paged_batch(std::vector<PagedSequence>(40, {500, 1}), 16, 0), {9, 3, 64});
+    // SmolLM2-135M and Qwen2.5-0.5B: a prompt, and one token behind one.
+    for (const Heads h : std::initializer_list<Heads>{{9, 3, 64}, {14, 2, 64}}) {
+      for (const int64_t length : {512, 2048, 4096}) {
+        bench(make_paged_batch({{length, length}}, 32, 0), h);
+      }
+      for (const int64_t length : {512, 4096, 32768}) {
+        bench(make_paged_batch({{length, 1}}, 32, 0), h);
+      }
+    }
   }
 };
 
