@@ -170,6 +170,7 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench", "Measure kernels and models");
   command->require_subcommand(1);
   add_bench_ops(*command, action);
+  add_bench_fixed(*command, action);
   add_bench_model(*command, action);
 }
 
