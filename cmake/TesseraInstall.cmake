@@ -5,6 +5,13 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tessera)
 install(TARGETS tessera EXPORT TesseraTargets)
 install(TARGETS tessera_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# The WGSL files with a fixed interface, for programs that need nothing else of ours: those of the table.
+file(STRINGS src/webgpu/fixed_kernels.cpp fixed_kernels REGEX "ops/.*\\.wgsl")
+string(REGEX MATCHALL "ops/[a-z0-9_/]+\\.wgsl" fixed_files "${fixed_kernels}")
+list(REMOVE_DUPLICATES fixed_files)
+list(TRANSFORM fixed_files PREPEND ${PROJECT_SOURCE_DIR}/src/)
+install(FILES ${fixed_files} docs/wgsl.md examples/run_kernel.js
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/wgsl)
 install(EXPORT TesseraTargets NAMESPACE Tessera:: DESTINATION ${package_dir})
 if(TESSERA_HAS_WEBGPU)
   install(FILES ${TESSERA_WGPU_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR})

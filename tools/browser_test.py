@@ -19,12 +19,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILES = "tests/webgpu/browser/index.html"
 PAGE = "web/kernels.html"
 
-# What is done to the page before its own scripts run, of four kernels, and what must come of it.
+# What is done to the page before its own scripts run, of two files, and what must come of it.
 FEW = PAGE + "?only=silu,add"
 BROKEN_FILE = """{
   const load = window.fetch;
   window.fetch = (url, ...rest) => String(url).endsWith('silu.wgsl')
       ? Promise.resolve(new Response('fn main( {')) : load(url, ...rest);
+}"""
+WRONG_FILE = """{
+  const load = window.fetch;
+  window.fetch = async (url, ...rest) => new Response(
+      (await (await load(url, ...rest)).text()).replace('a[i] + b[i]', 'a[i] + b[i] * 1.000001'));
 }"""
 LOST_DEVICE = """{
   const make = GPUDevice.prototype.createComputePipelineAsync;
@@ -67,11 +72,14 @@ def statuses(report):
 
 
 def faults_of_breaking(browser, timeout_s):
-    """The page when a file does not compile, the device is lost, there is no adapter, no WebGPU."""
+    """The page when a file does not compile or is wrong, the device is lost, there is no adapter, no WebGPU."""
     others = ["add main right", "add main_vec4 right"]
     for what, script, expected, said in [
             ("a file that does not compile", BROKEN_FILE,
              ["silu main failed", "silu main_vec4 failed", *others], "silu.wgsl:1:"),
+            ("a file that computes something else", WRONG_FILE,
+             ["silu main right", "silu main_vec4 right", "add main wrong", "add main_vec4 right"],
+             "5,000: element"),
             ("a lost device", LOST_DEVICE,
              ["silu main right", "silu main_vec4 failed", *others], "device was lost"),
             ("no adapter", NO_ADAPTER, [], "found no adapter"),

@@ -23,3 +23,17 @@ run(${WORK_DIR}/build/generate ${WORK_DIR}/tiny.gguf "Once upon a time")
 if(output STREQUAL "")
   message(FATAL_ERROR "the example printed nothing")
 endif()
+# What a web developer takes: the twelve, the linear layers, the matrix times a vector; their reference.
+file(GLOB installed RELATIVE ${WORK_DIR}/prefix/share/tessera/wgsl
+     ${WORK_DIR}/prefix/share/tessera/wgsl/*)
+foreach(file embedding rmsnorm layernorm rope softmax silu gelu add mul attention matmul matmul_int4
+             linear linear_w16 simd_matvec simd_matvec_shared)
+  list(FIND installed ${file}.wgsl found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "${file}.wgsl is not installed, only ${installed}")
+  endif()
+endforeach()
+file(READ ${WORK_DIR}/prefix/share/tessera/wgsl/wgsl.md reference)
+if(NOT reference MATCHES "## rmsnorm.wgsl")
+  message(FATAL_ERROR "the reference does not describe rmsnorm.wgsl")
+endif()
