@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
       {"--kv-heads", set_int(options.n_kv_heads)},
       {"--d-ff", set_int(options.d_ff)},
       {"--context", set_int(options.context)},
+      {"--vocab-size", set_int(options.vocab_size)},
       {"--tied", [&](const std::string& text) { options.tied = parse_number<int>(text) != 0; }},
       {"--rope-theta",
        [&](const std::string& text) { options.rope_theta = parse_number<double>(text); }},

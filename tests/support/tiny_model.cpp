@@ -342,7 +342,11 @@ TinyVocabulary tiny_vocabulary() {
 
 void write_tiny_model(const std::filesystem::path& path, const TinyModelOptions& options) {
   check(options);
-  const TinyVocabulary vocabulary = tiny_vocabulary();
+  TinyVocabulary vocabulary = tiny_vocabulary();
+  while (static_cast<int>(vocabulary.tokens.size()) < options.vocab_size) {
+    vocabulary.tokens.push_back("<filler " + std::to_string(vocabulary.tokens.size()) + ">");
+    vocabulary.types.push_back(1);
+  }
   GgufWriter writer;
   add_config(writer, options, vocabulary.tokens.size());
   add_tokenizer(writer, options, vocabulary);

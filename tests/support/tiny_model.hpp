@@ -11,8 +11,9 @@
 
 namespace tessera {
 
-/// A random model that a loader must accept. Sizes are small enough for tests, weights are scaled
-/// so that activations and logits are of order 1.
+/// A random model that a loader must accept. The sizes given here are small enough for tests; with
+/// those of a real model it serves to measure speed. Weights are scaled so that activations and
+/// logits are of order 1.
 struct TinyModelOptions {
   std::string arch = "llama";  ///< "llama" or "qwen2" (adds biases to q, k and v)
   /// Type of all matrices, the embedding among them; rows (d_model, d_ff and n_heads * head_dim)
@@ -24,6 +25,7 @@ struct TinyModelOptions {
   int n_kv_heads = 2;
   int d_ff = 128;
   int context = 256;
+  int vocab_size = 0;  ///< more tokens than tiny_vocabulary() has: filled up with "<filler N>"
   bool tied = true;        ///< no output.weight: the embedding is the head
   int sliding_window = 0;  ///< 0: no such key
   double rope_theta = 10000.0;

@@ -1,4 +1,4 @@
-// Queries, keys and values of attention, four values at a time; zeros behind the end of a head.
+// To be included: queries, keys and values of attention, four values at a time; zeros behind the end of a head.
 //   HEAD_DIM
 //   WIDTH        4: all addresses count groups of four values; else 1
 //   KV           'f32' 'f16'

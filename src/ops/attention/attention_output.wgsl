@@ -1,4 +1,4 @@
-// The output of attention, binding 0. WIDTH and HEAD_DIM as in attention_operands.wgsl.
+// To be included: the output of attention, binding 0. WIDTH and HEAD_DIM as in attention_operands.wgsl.
 #if WIDTH == 4
 @group(0) @binding(0) var<storage, read_write> y: array<vec4<f32>>;
 #else

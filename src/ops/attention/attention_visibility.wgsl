@@ -1,4 +1,4 @@
-// Which keys a query sees; included by the attention rows' kernels.
+// To be included: which keys a query sees; included by the attention rows' kernels.
 //   PAGED     1: positions and sequences come from the batch; 0: dense keys of one sequence
 //   CAUSAL    dense keys only: 1: no key behind the query's position
 //   LIVE      1: tokens from live[live_first] on are not touched
