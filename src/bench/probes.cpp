@@ -74,10 +74,12 @@ double Probes::time_read(int64_t thread_bytes, int n_streams) {
              std::max<int64_t>(1, kSampleBytes / thread_bytes), n_streams};
   const int64_t start_ns = now_ns();
   team_.run(
-      [](void* context, Team& team) noexcept {
+      [](void* context, int64_t, Team& team) noexcept {
         const Job& my = *static_cast<const Job*>(context);
-        my.kernels->read(my.data + team.index() * my.thread_bytes, my.thread_bytes, my.n_streams,
-                         my.n_passes);
+        for (int64_t i; (i = team.next_chunk(team.size())) < team.size();) {
+          my.kernels->read(my.data + i * my.thread_bytes, my.thread_bytes, my.n_streams,
+                           my.n_passes);
+        }
       },
       &job);
   const double bytes = static_cast<double>(thread_bytes) * static_cast<double>(job.n_passes) *
@@ -114,9 +116,9 @@ double Probes::time_rounds(void (*kernel)(int64_t) noexcept, int64_t operations_
   for (;;) {
     const int64_t start_ns = now_ns();
     team_.run(
-        [](void* context, Team&) noexcept {
+        [](void* context, int64_t, Team& team) noexcept {
           const Job& my = *static_cast<const Job*>(context);
-          my.kernel(my.n_rounds);
+          for (int64_t i; (i = team.next_chunk(team.size())) < team.size();) my.kernel(my.n_rounds);
         },
         &job);
     const int64_t elapsed_ns = now_ns() - start_ns;

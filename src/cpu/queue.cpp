@@ -54,14 +54,12 @@ void CpuQueue::submit(const Step& step) {
   const auto& recorded = static_cast<const CpuStep&>(step);
   const MemoryAccess access(static_cast<CpuDevice&>(device()));
   team_.run(
-      [](void* context, Team& team) noexcept {
+      [](void* context, int64_t i_launch, Team& team) noexcept {
         const auto& run = *static_cast<const CpuStep*>(context);
-        for (const CpuStep::Launch& launch : run.launches) {
-          launch.call(run, launch.argument_offset, team);
-          team.barrier();
-        }
+        const CpuStep::Launch& launch = run.launches[static_cast<size_t>(i_launch)];
+        launch.call(run, launch.argument_offset, team);
       },
-      const_cast<CpuStep*>(&recorded));
+      const_cast<CpuStep*>(&recorded), static_cast<int64_t>(recorded.launches.size()));
   for (Reply& reply : requested_) {
     const Tensor& tensor = reply.tensor;
     reply.bytes.resize(static_cast<size_t>(tensor.span_bytes()));

@@ -25,8 +25,7 @@ class CpuStep final : public Step {
   std::vector<unsigned char> arguments;  // each at a multiple of 64
 };
 
-/// Runs a step on one team of threads: every thread walks the whole step, with one barrier behind
-/// each kernel.
+/// Runs a step on one team of threads, kernel after kernel.
 class CpuQueue final : public Queue {
  public:
   CpuQueue(Device& device, const KernelTable& table, Arena& arena, ThreadTeam& team);
@@ -40,8 +39,8 @@ class CpuQueue final : public Queue {
   Status receive(std::span<std::byte> bytes) override;
   Status wait() override { return ok_status(); }  // submit() returns when the step is done
 
-  /// Records `Kernel(args, team)`, to be run by every thread of the team. The arguments are copied;
-  /// they must be plain data, since the kernel was compiled for another instruction set.
+  /// Records `Kernel(args, team)`, to be run by the threads of the team. The arguments are
+  /// copied; they must be plain data, since the kernel was compiled for another instruction set.
   template <typename Args>
   void record(std::string_view label, void (*kernel)(const Args&, Team&) noexcept,
               const Args& args) {

@@ -17,7 +17,7 @@ void add_reference_row(KernelTable& table) {
             cpu::cpu_queue(queue).record<Args>(
                 Op::kName,
                 [](const Args& recorded, Team& team) noexcept {
-                  if (team.index() == 0) Op::reference(recorded);
+                  for (int64_t c; (c = team.next_chunk(1)) < 1;) Op::reference(recorded);
                 },
                 args);
           },

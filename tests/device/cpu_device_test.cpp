@@ -17,7 +17,7 @@ struct AddOneArgs {
 };
 
 void add_one(const AddOneArgs& args, Team& team) noexcept {
-  for (int64_t i; (i = team.next_chunk()) < args.n;) args.x[i] += 1;
+  for (int64_t i; (i = team.next_chunk(args.n)) < args.n;) args.x[i] += 1;
 }
 
 class CpuDeviceTest : public testing::TestWithParam<CpuDevice::Memory> {

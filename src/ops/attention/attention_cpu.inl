@@ -228,16 +228,21 @@ void merge_splits(const AttentionArgs& args, int64_t t, int64_t i_head) {
 void attend_in_splits(const AttentionArgs& args, int64_t n_tokens, Team& team) {
   const HeadGroups groups(args);
   const int64_t n_groups = args.n_kv_heads * groups.per_kv_head;
-  const int64_t n_splits = chunks_of(args.max_keys, kAttentionSplit);
-  for (int64_t c; (c = team.next_chunk()) < n_tokens * n_groups * n_splits;) {
+  // Splits that some token sees.
+  int64_t end = 0;
+  for (int64_t t = 0; t < n_tokens; ++t) end = max_of(end, visible_keys(args, t).end);
+  const int64_t n_splits = chunks_of(end, kAttentionSplit);
+  const int64_t n_chunks = n_tokens * n_groups * n_splits;
+  for (int64_t c; (c = team.next_chunk(n_chunks)) < n_chunks;) {
     const int64_t t = c / n_splits / n_groups;
     if (sequence_of(args, t) < 0) continue;
     attend_split(args, groups.task(args, c / n_splits % n_groups, t, 1), c % n_splits);
   }
   team.barrier();
-  for (int64_t c; (c = team.next_chunk()) < n_tokens * args.q.n_heads;) {
-    const int64_t t = c / args.q.n_heads;
-    if (sequence_of(args, t) >= 0) merge_splits(args, t, c % args.q.n_heads);
+  // A token at a time: a thread alone does it sooner than two could agree to share.
+  for (int64_t t; (t = team.next_chunk(n_tokens)) < n_tokens;) {
+    if (sequence_of(args, t) < 0) continue;
+    for (int64_t i_head = 0; i_head < args.q.n_heads; ++i_head) merge_splits(args, t, i_head);
   }
 }
 
@@ -254,7 +259,8 @@ void attend(const AttentionArgs& args, Team& team) noexcept {
   const int64_t chunk_tokens =
       args.q.n_tokens <= kAttentionSplitTokens ? 1 : min_of(16, fitting_rows / groups.n_heads);
   const int64_t n_tiles = chunks_of(n_tokens, chunk_tokens);
-  for (int64_t c; (c = team.next_chunk()) < n_tiles * n_groups;) {
+  const int64_t n_chunks = n_tiles * n_groups;
+  for (int64_t c; (c = team.next_chunk(n_chunks)) < n_chunks;) {
     // The last tokens of a prompt see most keys: longest work first.
     const int64_t begin = (n_tiles - 1 - c / n_groups) * chunk_tokens;
     const int64_t end = min_of(begin + chunk_tokens, n_tokens);

@@ -7,8 +7,8 @@ namespace tessera::TESSERA_ISA {
 namespace {
 
 /// A chunk is some 2048 values: 8 KiB a tensor, so that operands stay in the L1 cache and taking a
-/// chunk (an atomic increment) costs little beside the work.
-constexpr int64_t kChunkCols = 1024, kChunkValues = 2048;
+/// chunk (an atomic operation) costs little beside the work.
+constexpr int64_t kChunkValues = 2048;
 
 inline Vec apply(Vec (*f)(Vec), Vec a, Vec) {
   return f(a);
@@ -23,12 +23,12 @@ inline void for_each_value(const ElementwiseArgs& args, Team& team) {
     F(a);
   };
   const int64_t n_rows = live_rows(args.live, args.y.n_rows), n_cols = args.y.n_cols;
-  const int64_t chunk_cols = min_of(n_cols, kChunkCols);
+  const int64_t chunk_cols = min_of(n_cols, kChunkValues);
   if (chunk_cols == 0) return;
   const int64_t chunk_rows = max_of(1, kChunkValues / chunk_cols);
   const int64_t n_across = chunks_of(n_cols, chunk_cols);
   const int64_t n_chunks = chunks_of(n_rows, chunk_rows) * n_across;
-  for (int64_t chunk; (chunk = team.next_chunk()) < n_chunks;) {
+  for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
     const int64_t row_begin = chunk / n_across * chunk_rows;
     const int64_t row_end = min_of(row_begin + chunk_rows, n_rows);
     const int64_t col_begin = chunk % n_across * chunk_cols;

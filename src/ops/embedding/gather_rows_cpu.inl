@@ -5,7 +5,7 @@ namespace tessera::TESSERA_ISA {
 
 void gather_rows(const GatherRowsArgs& args, Team& team) noexcept {
   const int64_t n_rows = live_rows(args.live, args.y.n_rows), n_cols = args.y.n_cols;
-  for (int64_t i; (i = team.next_chunk()) < n_rows;) {
+  for (int64_t i; (i = team.next_chunk(n_rows)) < n_rows;) {
     float* y = row_of<float>(args.y, i);
     if (args.ids[i] < args.table.n_rows) {
       decode_row(args.storage, row_of<unsigned char>(args.table, args.ids[i]), y, n_cols);

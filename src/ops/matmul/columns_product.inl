@@ -82,7 +82,7 @@ void multiply(const Source& source, const MatrixView& y, int64_t n_tokens, int64
   alignas(64) float x_buffer[kTokenTile * kSlab];
   const int64_t n_across = chunks_of(y.n_cols, kPanelCols);
   const int64_t n_chunks = n_across * chunks_of(n_tokens, kChunkTokens);
-  for (int64_t chunk; (chunk = team.next_chunk()) < n_chunks;) {
+  for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
     const int64_t col_begin = chunk % n_across * kPanelCols;
     const int64_t n_cols = min_of(kPanelCols, y.n_cols - col_begin);
     const int64_t token_begin = chunk / n_across * kChunkTokens;

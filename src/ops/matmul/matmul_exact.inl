@@ -185,7 +185,7 @@ void matmul_rows(const MatmulCpuArgs& args, Team& team) noexcept {
   const int64_t chunk_rows = n_tokens > kTokenTile ? kPanelRows : few_tokens_chunk_rows(n_rows);
   const int64_t n_across = chunks_of(n_rows, chunk_rows);
   const int64_t n_chunks = n_across * chunks_of(n_tokens, kChunkTokens);
-  for (int64_t chunk; (chunk = team.next_chunk()) < n_chunks;) {
+  for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
     Area area;
     area.row_begin = chunk % n_across * chunk_rows;
     area.n_rows = min_of(chunk_rows, n_rows - area.row_begin);

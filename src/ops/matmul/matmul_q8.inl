@@ -424,7 +424,7 @@ void multiply_all(const MatmulCpuArgs& args, Team& team) {
   const int64_t chunk_rows = n_tokens > 1 ? kPanelRows : few_tokens_chunk_rows(n_rows);
   const int64_t n_across = chunks_of(n_rows, chunk_rows);
   const int64_t n_chunks = n_across * chunks_of(n_tokens, kChunkTokens);
-  for (int64_t chunk; (chunk = team.next_chunk()) < n_chunks;) {
+  for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
     const int64_t row_begin = chunk % n_across * chunk_rows;
     const int64_t row_end = min_of(row_begin + chunk_rows, n_rows);
     const int64_t token_begin = chunk / n_across * kChunkTokens;

@@ -113,7 +113,7 @@ void multiply_all(const MatmulCpuArgs& args, Team& team) {
   const int64_t n_tokens = live_rows(args.live, args.y.n_rows), n_rows = args.y.n_cols;
   const int64_t n_blocks = args.x.n_cols / 32, n_across = chunks_of(n_rows, kChunkRows);
   const int64_t n_chunks = n_across * chunks_of(n_tokens, kChunkTokens);
-  for (int64_t chunk; (chunk = team.next_chunk()) < n_chunks;) {
+  for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
     const int64_t row_begin = chunk % n_across * kChunkRows;
     const int64_t token_begin = chunk / n_across * kChunkTokens;
     for (int64_t i_row = row_begin; i_row < min_of(row_begin + kChunkRows, n_rows); ++i_row) {

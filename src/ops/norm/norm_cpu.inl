@@ -37,7 +37,7 @@ inline void for_each_live_row(const NormArgs& args, Team& team, F f) {
   const int64_t n_rows = live_rows(args.live, args.x.n_rows);
   const int64_t chunk_rows = max_of(1, 2048 / max_of(1, args.x.n_cols));
   const int64_t n_chunks = chunks_of(n_rows, chunk_rows);
-  for (int64_t chunk; (chunk = team.next_chunk()) < n_chunks;) {
+  for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
     const int64_t end = min_of((chunk + 1) * chunk_rows, n_rows);
     for (int64_t i = chunk * chunk_rows; i < end; ++i) f(i);
   }

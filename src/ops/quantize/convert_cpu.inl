@@ -20,7 +20,7 @@ void convert_rows(const ConvertArgs& args, Team& team) noexcept {
   // Values that wait in the L1 cache between their two conversions; whole blocks of every format.
   constexpr int64_t kStrip = 1024;
   const int64_t n_cols = args.y.n_cols;
-  for (int64_t i; (i = team.next_chunk()) < args.y.n_rows;) {
+  for (int64_t i; (i = team.next_chunk(args.y.n_rows)) < args.y.n_rows;) {
     const auto* x = row_of<const unsigned char>(args.x, i);
     if (args.to == Storage::kF32) {
       decode_row(args.from, x, row_of<float>(args.y, i), n_cols);

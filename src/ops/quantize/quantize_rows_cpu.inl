@@ -43,7 +43,7 @@ inline void quantize_block(const float* source, float* scale, float* sum, int8_t
 void quantize_rows(const QuantizeRowsArgs& args, Team& team) noexcept {
   const int64_t n_rows = live_rows(args.live, args.x.n_rows);
   const int64_t n_blocks = args.x.n_cols / 32;
-  for (int64_t i_row; (i_row = team.next_chunk()) < n_rows;) {
+  for (int64_t i_row; (i_row = team.next_chunk(n_rows)) < n_rows;) {
     const float* x = row_of<const float>(args.x, i_row);
     float* scales = row_of<float>(args.y, i_row);
     float* sums = scales + n_blocks;

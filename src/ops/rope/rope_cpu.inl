@@ -4,7 +4,7 @@ namespace tessera::TESSERA_ISA {
 
 void rope_tokens(const RopeArgs& args, Team& team) noexcept {
   const int64_t n_tokens = live_rows(args.live, args.q.n_tokens);
-  for (int64_t t; (t = team.next_chunk()) < n_tokens;) {
+  for (int64_t t; (t = team.next_chunk(n_tokens)) < n_tokens;) {
     for (int64_t begin = 0; begin < args.rotation.n_pairs; begin += kStripPairs) {
       Strip strip;
       read_strip(args.rotation, t, begin, &strip);

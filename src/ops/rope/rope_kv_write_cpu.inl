@@ -55,7 +55,7 @@ void write_token(const RopeKvWriteArgs& args, int64_t t, int64_t i_page, int64_t
 
 void rope_kv_write_tokens(const RopeKvWriteArgs& args, Team& team) noexcept {
   const int64_t n_tokens = live_rows(args.live, args.q.n_tokens);
-  for (int64_t t; (t = team.next_chunk()) < n_tokens;) {
+  for (int64_t t; (t = team.next_chunk(n_tokens)) < n_tokens;) {
     const int32_t sequence = args.batch.sequences[t];
     if (sequence < 0) continue;
     const int64_t position = args.batch.positions[t], page_tokens = args.k_pages.page_tokens;

@@ -28,7 +28,7 @@ uint32_t argmax(const float* x, int64_t n) {
 
 void argmax_rows(const ArgmaxArgs& args, Team& team) noexcept {
   const int64_t n_rows = live_rows(args.live, args.x.n_rows);
-  for (int64_t i; (i = team.next_chunk()) < n_rows;) {
+  for (int64_t i; (i = team.next_chunk(n_rows)) < n_rows;) {
     args.ids[i] = argmax(row_of<const float>(args.x, i), args.x.n_cols);
   }
 }

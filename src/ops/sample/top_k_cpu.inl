@@ -73,7 +73,7 @@ void top_k(const float* x, int64_t n, Heap heap) {
 
 void top_k_rows(const TopKArgs& args, Team& team) noexcept {
   const int64_t n_rows = live_rows(args.live, args.x.n_rows);
-  for (int64_t i; (i = team.next_chunk()) < n_rows;) {
+  for (int64_t i; (i = team.next_chunk(n_rows)) < n_rows;) {
     top_k(row_of<const float>(args.x, i), args.x.n_cols,
           {row_of<float>(args.values, i), row_of<uint32_t>(args.ids, i), args.values.n_cols});
   }

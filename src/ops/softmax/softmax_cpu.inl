@@ -39,7 +39,7 @@ void softmax(const float* x, float* y, int64_t n) {
 }  // namespace
 
 void softmax_rows(const SoftmaxArgs& args, Team& team) noexcept {
-  for (int64_t i; (i = team.next_chunk()) < args.x.n_rows;) {
+  for (int64_t i; (i = team.next_chunk(args.x.n_rows)) < args.x.n_rows;) {
     softmax(row_of<const float>(args.x, i), row_of<float>(args.y, i), args.x.n_cols);
   }
 }
