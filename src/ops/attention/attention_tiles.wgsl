@@ -175,14 +175,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #endfor
       let factor${i} = exp2(largest${i} - new_largest${i});
       largest${i} = new_largest${i};
-      sum${i} *= factor${i};
+      var tile_sum${i} = 0.0;
 #for h in 0..THREAD_KEYS
       // A score that is none must not count while nothing has been seen either.
       let p${i}_${h} = select(exp2(s${i}_${h} - largest${i}), vec4<f32>(0.0),
                               s${i}_${h} <= vec4<f32>(kNoScore));
-      sum${i} += (p${i}_${h}.x + p${i}_${h}.y) + (p${i}_${h}.z + p${i}_${h}.w);
+      tile_sum${i} += (p${i}_${h}.x + p${i}_${h}.y) + (p${i}_${h}.z + p${i}_${h}.w);
       p_tile[(ty + ${TY * i}u) * ${KEYS / 4}u + tx + ${TX * h}u] = p${i}_${h};
 #endfor
+      sum${i} = fma(sum${i}, factor${i}, tile_sum${i});
 #for c in 0..THREAD_FOURS
       o${i}_${c} *= factor${i};
 #endfor
