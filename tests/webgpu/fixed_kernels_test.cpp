@@ -276,10 +276,11 @@ Case norm_case(std::string_view name, std::string_view entry, size_t n_rows, siz
 TEST_F(FixedKernels, Norms) {
   TESSERA_NEEDS_ADAPTER();
   for (const std::string_view name : {"rmsnorm", "layernorm"}) {
-    for (const size_t width : {1, 2, 16, 31, 32, 33, 64, 127, 128, 129, 255, 256, 257, 896, 1500}) {
+    for (const size_t width :
+         {1, 2, 16, 31, 32, 33, 64, 127, 128, 129, 255, 256, 257, 896, 1500, 4096, 4100}) {
       verify(norm_case(name, "main", 5, width));
     }
-    for (const size_t width : {4, 60, 64, 128, 132, 256, 260, 896, 3000}) {
+    for (const size_t width : {4, 60, 64, 128, 132, 256, 260, 896, 1028, 4096, 4100}) {
       verify(norm_case(name, "main_vec4", 9, width));
     }
     verify(norm_case(name, "main", 37, 20), 4);
@@ -318,10 +319,11 @@ Case softmax_case(std::string_view entry, size_t n_rows, size_t width, float sca
 
 TEST_F(FixedKernels, Softmax) {
   TESSERA_NEEDS_ADAPTER();
-  for (const size_t width : {1, 2, 16, 31, 32, 33, 64, 127, 128, 129, 255, 256, 257, 1500}) {
+  for (const size_t width :
+       {1, 2, 16, 31, 32, 33, 64, 127, 128, 129, 255, 256, 257, 1500, 4096, 4100}) {
     verify(softmax_case("main", 5, width));
   }
-  for (const size_t width : {4, 60, 64, 128, 132, 256, 260, 3000}) {
+  for (const size_t width : {4, 60, 64, 128, 132, 256, 260, 1028, 4096, 4100}) {
     verify(softmax_case("main_vec4", 9, width));
   }
   verify(softmax_case("main", 37, 20), 4);

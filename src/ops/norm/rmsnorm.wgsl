@@ -7,7 +7,9 @@
 // any (x, y, z) whose product is at least as large.
 //
 // A team of 16, 64 or 256 threads takes a row, so that short rows do not leave most of a workgroup
-// idle: the first groups of main's grid then take 16 or 4 rows each, and the others none.
+// idle: the first groups of main's grid then take 16 or 4 rows each, and the others none. Rows of
+// up to 4096 values stay in registers, 16 values a thread, all loads under way at once; longer ones
+// are read twice.
 
 struct Params {
   seq_len: u32,
@@ -24,73 +26,130 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> output4: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-var<workgroup> partial: array<f32, 256>;
+// Of each thread, then of each part of a team.
+var<workgroup> thread_sums: array<f32, 256>;
+var<workgroup> part_sums: array<f32, 64>;
 
 fn flat_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
 }
 
-// The sum over the threads of a team, known to each of them. Four values a step, so that 256
-// threads take four steps: team sizes are powers of four.
+// The square root of a team's size: what one thread adds up in each of the two steps of a sum.
+fn fan_of(team_size: u32) -> u32 {
+  return select(select(16u, 8u, team_size <= 64u), 4u, team_size <= 16u);
+}
+
+// The sum over the threads of a team, known to each of them. The second of two barriers lies
+// between the reads of thread_sums and what the next sum writes there, the first of the next sum
+// between the reads of part_sums and what it writes there.
 fn team_sum(value: f32, thread: u32, team_size: u32) -> f32 {
+  let fan = fan_of(team_size);
   let lane = thread % team_size;
-  partial[thread] = value;
-  for (var stride = team_size / 4u; stride > 0u; stride /= 4u) {
-    workgroupBarrier();
-    if (lane < stride) {
-      partial[thread] = (partial[thread] + partial[thread + stride]) +
-                        (partial[thread + 2u * stride] + partial[thread + 3u * stride]);
+  let first = thread - lane;
+  thread_sums[thread] = value;
+  workgroupBarrier();
+  if (lane < fan) {
+    var sum = 0.0;
+    for (var k = first + lane; k < first + team_size; k += 4u * fan) {
+      sum += (thread_sums[k] + thread_sums[k + fan]) +
+             (thread_sums[k + 2u * fan] + thread_sums[k + 3u * fan]);
     }
+    part_sums[first / fan + lane] = sum;
   }
   workgroupBarrier();
-  let total = partial[thread - lane];
-  workgroupBarrier();  // before the next sum overwrites it
+  var total = 0.0;
+  for (var k = first / fan; k < first / fan + fan; k += 4u) {
+    total += (part_sums[k] + part_sums[k + 1u]) + (part_sums[k + 2u] + part_sums[k + 3u]);
+  }
   return total;
+}
+
+fn sum_of(x: vec4<f32>) -> f32 {
+  return (x.x + x.y) + (x.z + x.w);
+}
+
+fn scale_of(squares: f32) -> f32 {
+  return 1.0 / sqrt(squares / f32(params.hidden_size) + bitcast<f32>(params.eps_bits));
+}
+
+// Four values of a row that starts at `begin`: d and every team_size-th after it; zeros from `end`.
+fn load4(begin: u32, d: u32, end: u32, team_size: u32) -> vec4<f32> {
+  let at = vec4<u32>(d, d + team_size, d + 2u * team_size, d + 3u * team_size);
+  let inside = at < vec4<u32>(end);
+  let safe = select(vec4<u32>(0u), begin + at, inside);
+  return select(vec4<f32>(0.0),
+                vec4<f32>(input[safe.x], input[safe.y], input[safe.z], input[safe.w]), inside);
+}
+
+fn store4(begin: u32, d: u32, end: u32, team_size: u32, y: vec4<f32>) {
+  if (d < end) {
+    output[begin + d] = y.x * weight[d];
+  }
+  if (d + team_size < end) {
+    output[begin + d + team_size] = y.y * weight[d + team_size];
+  }
+  if (d + 2u * team_size < end) {
+    output[begin + d + 2u * team_size] = y.z * weight[d + 2u * team_size];
+  }
+  if (d + 3u * team_size < end) {
+    output[begin + d + 3u * team_size] = y.w * weight[d + 3u * team_size];
+  }
 }
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) thread: u32) {
   let width = params.hidden_size;
-  let team_size = select(select(256u, 64u, width <= 128u), 16u, width <= 32u);
+  let team_size = select(select(256u, 64u, width <= 256u), 16u, width <= 64u);
   let first_row = flat_group(group, groups) * (256u / team_size);
-  if (first_row < params.seq_len) {
-    let row = first_row + thread / team_size;
-    let lane = thread % team_size;
-    let begin = row * width;
-    let end = select(0u, width, row < params.seq_len);
+  if (first_row >= params.seq_len) {
+    return;
+  }
+  let row = first_row + thread / team_size;
+  let lane = thread % team_size;
+  let begin = row * width;
+  let end = select(0u, width, row < params.seq_len);
+  let step = 4u * team_size;
 
+  if (width <= 4u * step) {
+    var x1 = vec4<f32>(0.0);
+    var x2 = vec4<f32>(0.0);
+    var x3 = vec4<f32>(0.0);
+    let x0 = load4(begin, lane, end, team_size);
+    if (width > step) {
+      x1 = load4(begin, lane + step, end, team_size);
+      x2 = load4(begin, lane + 2u * step, end, team_size);
+      x3 = load4(begin, lane + 3u * step, end, team_size);
+    }
+    let squares = fma(x0, x0, fma(x1, x1, fma(x2, x2, x3 * x3)));
+    let scale = scale_of(team_sum(sum_of(squares), thread, team_size));
+    store4(begin, lane, end, team_size, x0 * scale);
+    if (width > step) {
+      store4(begin, lane + step, end, team_size, x1 * scale);
+      store4(begin, lane + 2u * step, end, team_size, x2 * scale);
+      store4(begin, lane + 3u * step, end, team_size, x3 * scale);
+    }
+  } else {
     var squares = vec4<f32>(0.0);
-    var d = lane;
-    for (; d + 3u * team_size < end; d += 4u * team_size) {
-      let i = begin + d;
-      let x = vec4<f32>(input[i], input[i + team_size], input[i + 2u * team_size],
-                        input[i + 3u * team_size]);
+    for (var d = lane; d < width; d += step) {
+      let x = load4(begin, d, end, team_size);
       squares = fma(x, x, squares);
     }
-    for (; d < end; d += team_size) {
-      let x = input[begin + d];
-      squares.x = fma(x, x, squares.x);
+    let scale = scale_of(team_sum(sum_of(squares), thread, team_size));
+    for (var d = lane; d < width; d += step) {
+      store4(begin, d, end, team_size, load4(begin, d, end, team_size) * scale);
     }
-    let total = team_sum((squares.x + squares.y) + (squares.z + squares.w), thread, team_size);
-    let scale = 1.0 / sqrt(total / f32(width) + bitcast<f32>(params.eps_bits));
+  }
+}
 
-    d = lane;
-    for (; d + 3u * team_size < end; d += 4u * team_size) {
-      let i = begin + d;
-      let x = vec4<f32>(input[i], input[i + team_size], input[i + 2u * team_size],
-                        input[i + 3u * team_size]);
-      let w = vec4<f32>(weight[d], weight[d + team_size], weight[d + 2u * team_size],
-                        weight[d + 3u * team_size]);
-      let y = x * scale * w;
-      output[i] = y.x;
-      output[i + team_size] = y.y;
-      output[i + 2u * team_size] = y.z;
-      output[i + 3u * team_size] = y.w;
-    }
-    for (; d < end; d += team_size) {
-      output[begin + d] = input[begin + d] * scale * weight[d];
-    }
+// As above, in units of vec4.
+fn load_quad(begin: u32, d: u32, end: u32) -> vec4<f32> {
+  return select(vec4<f32>(0.0), input4[select(0u, begin + d, d < end)], d < end);
+}
+
+fn store_quad(begin: u32, d: u32, end: u32, y: vec4<f32>) {
+  if (d < end) {
+    output4[begin + d] = y * weight4[d];
   }
 }
 
@@ -98,7 +157,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 fn main_vec4(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {
   let width = params.hidden_size / 4u;
-  let team_size = select(select(256u, 64u, width <= 256u), 16u, width <= 32u);
+  let team_size = select(select(256u, 64u, width <= 256u), 16u, width <= 64u);
   let n_teams = 256u / team_size;
   // At least the four rows that the grid leaves to a group.
   let first_row = flat_group(group, groups) * max(n_teams, 4u);
@@ -108,38 +167,37 @@ fn main_vec4(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     let lane = thread % team_size;
     let begin = row * width;
     let end = select(0u, width, row < params.seq_len);
-
-    var squares = vec4<f32>(0.0);
-    var d = lane;
-    for (; d + 3u * team_size < end; d += 4u * team_size) {
-      let i = begin + d;
-      let x0 = input4[i];
-      let x1 = input4[i + team_size];
-      let x2 = input4[i + 2u * team_size];
-      let x3 = input4[i + 3u * team_size];
-      squares = fma(x0, x0, fma(x1, x1, fma(x2, x2, fma(x3, x3, squares))));
-    }
-    for (; d < end; d += team_size) {
-      let x = input4[begin + d];
-      squares = fma(x, x, squares);
-    }
-    let total = team_sum((squares.x + squares.y) + (squares.z + squares.w), thread, team_size);
-    let scale = 1.0 / sqrt(total / f32(params.hidden_size) + bitcast<f32>(params.eps_bits));
-
-    d = lane;
-    for (; d + 3u * team_size < end; d += 4u * team_size) {
-      let i = begin + d;
-      let x0 = input4[i];
-      let x1 = input4[i + team_size];
-      let x2 = input4[i + 2u * team_size];
-      let x3 = input4[i + 3u * team_size];
-      output4[i] = x0 * scale * weight4[d];
-      output4[i + team_size] = x1 * scale * weight4[d + team_size];
-      output4[i + 2u * team_size] = x2 * scale * weight4[d + 2u * team_size];
-      output4[i + 3u * team_size] = x3 * scale * weight4[d + 3u * team_size];
-    }
-    for (; d < end; d += team_size) {
-      output4[begin + d] = input4[begin + d] * scale * weight4[d];
+    if (width <= 4u * team_size) {
+      let x0 = load_quad(begin, lane, end);
+      let x1 = load_quad(begin, lane + team_size, end);
+      let x2 = load_quad(begin, lane + 2u * team_size, end);
+      let x3 = load_quad(begin, lane + 3u * team_size, end);
+      let squares = fma(x0, x0, fma(x1, x1, fma(x2, x2, x3 * x3)));
+      let scale = scale_of(team_sum(sum_of(squares), thread, team_size));
+      store_quad(begin, lane, end, x0 * scale);
+      store_quad(begin, lane + team_size, end, x1 * scale);
+      store_quad(begin, lane + 2u * team_size, end, x2 * scale);
+      store_quad(begin, lane + 3u * team_size, end, x3 * scale);
+    } else {
+      var squares = vec4<f32>(0.0);
+      for (var d = lane; d < width; d += 4u * team_size) {
+        let x0 = load_quad(begin, d, end);
+        let x1 = load_quad(begin, d + team_size, end);
+        let x2 = load_quad(begin, d + 2u * team_size, end);
+        let x3 = load_quad(begin, d + 3u * team_size, end);
+        squares = fma(x0, x0, fma(x1, x1, fma(x2, x2, fma(x3, x3, squares))));
+      }
+      let scale = scale_of(team_sum(sum_of(squares), thread, team_size));
+      for (var d = lane; d < width; d += 4u * team_size) {
+        let x0 = load_quad(begin, d, end);
+        let x1 = load_quad(begin, d + team_size, end);
+        let x2 = load_quad(begin, d + 2u * team_size, end);
+        let x3 = load_quad(begin, d + 3u * team_size, end);
+        store_quad(begin, d, end, x0 * scale);
+        store_quad(begin, d + team_size, end, x1 * scale);
+        store_quad(begin, d + 2u * team_size, end, x2 * scale);
+        store_quad(begin, d + 3u * team_size, end, x3 * scale);
+      }
     }
   }
 }

@@ -11,9 +11,10 @@
 //
 // An angle in f32 loses 2^-24 of itself, which is radians at long contexts, and WGSL promises
 // little of pow, sin and cos. So angles are counted in turns, as integers of 2^-32 turn: a
-// frequency is computed once a workgroup in 32-bit fixed point, its product with the position wraps
-// around at whole turns by itself, and what is left goes into polynomials on [-pi/4, pi/4]. The
-// angle is right to about 2^-31 turns times the position.
+// frequency is computed once a workgroup in 32-bit fixed point, its product with the position
+// wraps around at whole turns by itself, and what is left goes into polynomials on [-pi/4, pi/4],
+// once a token and workgroup where the tokens' angles fit its memory. The angle is right to about
+// 2^-31 turns times the position.
 
 struct Params {
   seq_len: u32,
@@ -32,6 +33,8 @@ struct Params {
 
 // Turns per position, in units of 2^-32.
 var<workgroup> frequencies: array<u32, 256>;
+// (cos, sin) of every frequency, token by token.
+var<workgroup> turns: array<vec2<f32>, 512>;
 
 // The upper half of a 64-bit product.
 fn mul_high(a: u32, b: u32) -> u32 {
@@ -124,67 +127,146 @@ fn flat_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
 }
 
+// (cos, sin) of frequency i at token t.
+fn turn_of(t: u32, i: u32) -> vec2<f32> {
+  return cos_sin((params.position_offset + t) * frequencies[i]);
+}
+
+// Fills frequencies, which takes head_dim / 2 <= 256, and turns for the tokens from `first` to
+// `last`, if those are few enough; whether they are is the same for the whole group. The heads of a
+// token share its angles, so most groups need far fewer of them than they have pairs.
+fn fill_turns(first: u32, last: u32, thread: u32) -> bool {
+  let half_dim = params.head_dim / 2u;
+  if (thread < half_dim) {
+    frequencies[thread] = frequency(thread);
+  }
+  workgroupBarrier();
+  let n_tokens = last - first + 1u;
+  if (n_tokens > 512u || n_tokens * half_dim > 512u) {
+    return false;
+  }
+  for (var e = thread; e < n_tokens * half_dim; e += 256u) {
+    turns[e] = turn_of(first + e / half_dim, e % half_dim);
+  }
+  workgroupBarrier();
+  return true;
+}
+
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) thread: u32) {
   let half_dim = params.head_dim / 2u;
   let n_heads = max(params.num_q_heads, params.num_kv_heads);
   let n_pairs = params.seq_len * n_heads * half_dim;
-  let index = flat_group(group, groups) * 256u + thread;
-  let i = index % half_dim;
-  // The threads of a group take consecutive pairs, so every half_dim-th has the same frequency.
-  if (thread < half_dim && index < n_pairs) {
-    frequencies[thread] = frequency(i);
+  let first = flat_group(group, groups) * 256u;
+  if (first >= n_pairs) {
+    return;
   }
-  workgroupBarrier();
-  if (index < n_pairs) {
-    let token_head = index / half_dim;
-    let t = token_head / n_heads;
-    let head = token_head % n_heads;
-    let by = cos_sin((params.position_offset + t) * frequencies[thread % half_dim]);
-    if (head < params.num_q_heads) {
-      let at = (t * params.num_q_heads + head) * params.head_dim + 2u * i;
-      let y = rotate(vec2<f32>(q[at], q[at + 1u]), by);
-      q[at] = y.x;
-      q[at + 1u] = y.y;
+  let index = min(first + thread, n_pairs - 1u);
+  let i = index % half_dim;
+  let head = index / half_dim % n_heads;
+  let t = index / half_dim / n_heads;
+  let has_q = first + thread < n_pairs && head < params.num_q_heads;
+  let has_k = first + thread < n_pairs && head < params.num_kv_heads;
+  // What is rotated is on its way while angles are computed.
+  let q_at = select(0u, (t * params.num_q_heads + head) * params.head_dim + 2u * i, has_q);
+  let k_at = select(0u, (t * params.num_kv_heads + head) * params.head_dim + 2u * i, has_k);
+  var q_pair = vec2<f32>(0.0);
+  var k_pair = vec2<f32>(0.0);
+  if (has_q) {
+    q_pair = vec2<f32>(q[q_at], q[q_at + 1u]);
+  }
+  if (has_k) {
+    k_pair = vec2<f32>(k[k_at], k[k_at + 1u]);
+  }
+  var by: vec2<f32>;
+  if (half_dim <= 256u) {
+    let first_token = first / (n_heads * half_dim);
+    let last_token = min(first + 255u, n_pairs - 1u) / (n_heads * half_dim);
+    if (fill_turns(first_token, last_token, thread)) {
+      by = turns[(t - first_token) * half_dim + i];
+    } else {
+      by = turn_of(t, i);
     }
-    if (head < params.num_kv_heads) {
-      let at = (t * params.num_kv_heads + head) * params.head_dim + 2u * i;
-      let y = rotate(vec2<f32>(k[at], k[at + 1u]), by);
-      k[at] = y.x;
-      k[at + 1u] = y.y;
-    }
+  } else {
+    by = cos_sin((params.position_offset + t) * frequency(i));
+  }
+  if (has_q) {
+    let y = rotate(q_pair, by);
+    q[q_at] = y.x;
+    q[q_at + 1u] = y.y;
+  }
+  if (has_k) {
+    let y = rotate(k_pair, by);
+    k[k_at] = y.x;
+    k[k_at + 1u] = y.y;
+  }
+}
+
+// Four neighbouring values of a head: two pairs.
+struct Quad {
+  q_at: u32,
+  k_at: u32,
+  t: u32,
+  i: u32,
+  has_q: bool,
+  has_k: bool,
+}
+
+fn quad_of(index: u32, n_heads: u32, n_quads: u32) -> Quad {
+  let width = params.head_dim / 4u;
+  let token_head = index / width;
+  let i = index - token_head * width;
+  let t = token_head / n_heads;
+  let head = token_head - t * n_heads;
+  let has_q = index < n_quads && head < params.num_q_heads;
+  let has_k = index < n_quads && head < params.num_kv_heads;
+  return Quad(select(0u, (t * params.num_q_heads + head) * width + i, has_q),
+              select(0u, (t * params.num_kv_heads + head) * width + i, has_k), t, i, has_q, has_k);
+}
+
+fn rotate_quad(quad: Quad, q_old: vec4<f32>, k_old: vec4<f32>, by0: vec2<f32>, by1: vec2<f32>) {
+  if (quad.has_q) {
+    q4[quad.q_at] = vec4<f32>(rotate(q_old.xy, by0), rotate(q_old.zw, by1));
+  }
+  if (quad.has_k) {
+    k4[quad.k_at] = vec4<f32>(rotate(k_old.xy, by0), rotate(k_old.zw, by1));
   }
 }
 
 @compute @workgroup_size(256)
 fn main_vec4(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {
-  let width = params.head_dim / 4u;
+  let half_dim = params.head_dim / 2u;
   let n_heads = max(params.num_q_heads, params.num_kv_heads);
-  let n_quads = params.seq_len * n_heads * width;
-  if (thread < params.head_dim / 2u) {
-    frequencies[thread] = frequency(thread);
+  let per_token = n_heads * (params.head_dim / 4u);
+  let n_quads = params.seq_len * per_token;
+  let first = flat_group(group, groups) * 512u;
+  if (first >= n_quads) {
+    return;
   }
-  workgroupBarrier();
-  let first = flat_group(group, groups) * 512u + thread;
-  for (var index = first; index < min(first + 257u, n_quads); index += 256u) {
-    let token_head = index / width;
-    let i = index % width;
-    let t = token_head / n_heads;
-    let head = token_head % n_heads;
-    let position = params.position_offset + t;
-    let by0 = cos_sin(position * frequencies[2u * i]);
-    let by1 = cos_sin(position * frequencies[2u * i + 1u]);
-    if (head < params.num_q_heads) {
-      let at = (t * params.num_q_heads + head) * width + i;
-      let x = q4[at];
-      q4[at] = vec4<f32>(rotate(x.xy, by0), rotate(x.zw, by1));
-    }
-    if (head < params.num_kv_heads) {
-      let at = (t * params.num_kv_heads + head) * width + i;
-      let x = k4[at];
-      k4[at] = vec4<f32>(rotate(x.xy, by0), rotate(x.zw, by1));
-    }
+  let a = quad_of(first + thread, n_heads, n_quads);
+  let b = quad_of(first + thread + 256u, n_heads, n_quads);
+  // What is rotated is on its way while angles are computed.
+  let q_a = q4[a.q_at];
+  let q_b = q4[b.q_at];
+  var k_a = vec4<f32>(0.0);
+  var k_b = vec4<f32>(0.0);
+  if (a.has_k) {
+    k_a = k4[a.k_at];
+  }
+  if (b.has_k) {
+    k_b = k4[b.k_at];
+  }
+  let first_token = first / per_token;
+  if (fill_turns(first_token, min(first + 511u, n_quads - 1u) / per_token, thread)) {
+    let at_a = select(0u, (a.t - first_token) * half_dim + 2u * a.i, first + thread < n_quads);
+    let at_b = select(0u, (b.t - first_token) * half_dim + 2u * b.i,
+                      first + thread + 256u < n_quads);
+    rotate_quad(a, q_a, k_a, turns[at_a], turns[at_a + 1u]);
+    rotate_quad(b, q_b, k_b, turns[at_b], turns[at_b + 1u]);
+  } else {
+    rotate_quad(a, q_a, k_a, turn_of(a.t, 2u * a.i), turn_of(a.t, 2u * a.i + 1u));
+    rotate_quad(b, q_b, k_b, turn_of(b.t, 2u * b.i), turn_of(b.t, 2u * b.i + 1u));
   }
 }
