@@ -15,7 +15,7 @@ using TemplateValues = std::vector<std::pair<std::string, TemplateValue>>;
 
 /// A WGSL file, what its template is expanded with, and where to enter it.
 struct Kernel {
-  std::string file;  ///< below src/: "ops/norm/rmsnorm_rows.wgsl"
+  std::string file;  ///< below src/: "ops/norm/norm_rows.wgsl"
   std::string entry = "main";
   TemplateValues values = {};
   std::string source = {};  ///< text to use instead of the file's (tests)

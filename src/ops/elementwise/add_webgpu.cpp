@@ -5,10 +5,9 @@
 namespace tessera {
 
 void add_add_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
-  add_elementwise_webgpu<Add>(table, capabilities, "add",
-                              [](const Add::Args& args) -> ElementwiseTensors {
-                                return {args.y, args.a, args.b, args.live};
-                              });
+  add_elementwise_webgpu<Add>(table, capabilities, [](const Add::Args& args) -> ElementwiseTensors {
+    return {args.y, args.a, args.b, args.live};
+  });
 }
 
 }  // namespace tessera

@@ -1,8 +1,9 @@
 // y = f(a) or f(a, b), value by value, over rows that may have gaps. One thread makes WIDTH values; the
 // results do not depend on it.
-//   OP      'add' 'mul' 'silu' 'gelu_tanh' 'swiglu'
+//   OP      'add' 'mul' 'silu' 'gelu_tanh' 'gelu_erf' 'swiglu'
 //   INPUTS  1 or 2
 //   WIDTH   1, or 4: then firsts, strides and columns count vec4s
+//   DENSE   1: no tensor has gaps between rows
 //   LIVE    1: rows from live[live_first] on are not touched
 struct Params {
   n_rows: u32,
@@ -36,19 +37,7 @@ alias Bits = u32;
 @group(0) @binding(${INPUTS + 1 + LIVE}) var<uniform> params: Params;
 
 #if OP == 'silu' || OP == 'swiglu'
-// exp(x) for -80 <= x <= 0 within two units of the last place, which drivers' exp is not: 2^n times a
-// polynomial of the rest (Cephes expf). n * 0.693359375 is exact.
-fn exp_negative(x: Value) -> Value {
-  let n = round(x * 1.4426950408889634);
-  let r = (x - n * 0.693359375) + n * 2.1219444005469058e-4;
-  var p = 1.9875691500e-4 * r + 1.3981999507e-3;
-  p = p * r + 8.3334519073e-3;
-  p = p * r + 4.1665795894e-2;
-  p = p * r + 1.6666665459e-1;
-  p = p * r + 5.0000001201e-1;
-  p = p * r * r + r + 1.0;
-  return p * bitcast<Value>((Int(n) + Int(127)) << Bits(23u));
-}
+#include 'ops/exp_negative.wgsl'
 
 // With e = exp(-|x|): x / (1 + e), or x e / (1 + e) for negative x. The root of e stays normal where
 // e itself may be flushed to zero.
@@ -56,6 +45,13 @@ fn silu(x: Value) -> Value {
   let root = exp_negative(max(-0.5 * abs(x), Value(-80.0)));
   let numerator = select(x * root * root, x, x >= Value(0.0));
   return numerator / (1.0 + root * root);
+}
+#endif
+#if OP == 'gelu_erf'
+#include 'ops/elementwise/normal_tail.wgsl'
+fn gelu(x: Value) -> Value {
+  let tail = normal_tail(min(abs(x), Value(13.0)));
+  return x * select(tail, 1.0 - tail, x > Value(0.0));
 }
 #endif
 #if OP == 'gelu_tanh'
@@ -70,19 +66,31 @@ fn gelu(x: Value) -> Value {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_groups: vec3<u32>,
         @builtin(local_invocation_index) thread: u32) {
   let i = (group.y * n_groups.x + group.x) * 256u + thread;
-  let row = i / params.n_columns;
-  let column = i % params.n_columns;
 #if LIVE
   let n_rows = min(params.n_rows, live[params.live_first]);
 #else
   let n_rows = params.n_rows;
 #endif
+#if DENSE
+  if (i >= n_rows * params.n_columns) {
+    return;
+  }
+  let a_at = i;
+  let b_at = i;
+  let y_at = i;
+#else
+  let row = i / params.n_columns;
+  let column = i % params.n_columns;
   if (row >= n_rows) {
     return;
   }
-  let left = a[params.a_first + row * params.a_stride + column];
+  let a_at = row * params.a_stride + column;
+  let b_at = row * params.b_stride + column;
+  let y_at = row * params.y_stride + column;
+#endif
+  let left = a[params.a_first + a_at];
 #if INPUTS == 2
-  let right = b[params.b_first + row * params.b_stride + column];
+  let right = b[params.b_first + b_at];
 #endif
 #if OP == 'add'
   let value = left + right;
@@ -96,8 +104,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #if OP == 'swiglu'
   let value = silu(left) * right;
 #endif
-#if OP == 'gelu_tanh'
+#if OP == 'gelu_tanh' || OP == 'gelu_erf'
   let value = gelu(left);
 #endif
-  y[params.y_first + row * params.y_stride + column] = value;
+  y[params.y_first + y_at] = value;
 }

@@ -18,6 +18,8 @@ void record_elementwise(Queue& queue, std::string_view op, std::string_view oper
                         const ElementwiseTensors& tensors) {
   const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
   const int64_t width = common_width({tensors.y, tensors.a, tensors.b});
+  const bool is_dense = tensors.y.is_dense() && tensors.a.is_dense() &&
+                        (!tensors.b.defined() || tensors.b.is_dense());
   const bool has_b = tensors.b.defined(), has_live = tensors.live.defined();
   std::vector<webgpu::Binding> bindings = {webgpu::read_write(tensors.y), webgpu::read(tensors.a)};
   if (has_b) bindings.push_back(webgpu::read(tensors.b));
@@ -36,6 +38,7 @@ void record_elementwise(Queue& queue, std::string_view op, std::string_view oper
                   .values = {{"OP", std::string(operation)},
                              {"INPUTS", int64_t{has_b ? 2 : 1}},
                              {"WIDTH", width},
+                             {"DENSE", int64_t{is_dense}},
                              {"LIVE", int64_t{has_live}}}},
                  bindings, params, webgpu::fold(n_groups, capabilities));
 }

@@ -5,7 +5,7 @@
 namespace tessera {
 
 void add_silu_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
-  add_elementwise_webgpu<Silu>(table, capabilities, "silu",
+  add_elementwise_webgpu<Silu>(table, capabilities,
                                [](const Silu::Args& args) -> ElementwiseTensors {
                                  return {args.y, args.x, {}, args.live};
                                });

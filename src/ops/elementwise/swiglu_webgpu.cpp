@@ -5,7 +5,7 @@
 namespace tessera {
 
 void add_swiglu_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
-  add_elementwise_webgpu<Swiglu>(table, capabilities, "swiglu",
+  add_elementwise_webgpu<Swiglu>(table, capabilities,
                                  [](const Swiglu::Args& args) -> ElementwiseTensors {
                                    return {args.y, args.gate, args.up, args.live};
                                  });
