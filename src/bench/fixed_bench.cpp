@@ -11,7 +11,9 @@
 #include "base/checked.hpp"
 #include "base/clock.hpp"
 #include "bench/fixed_cases.hpp"
+#include "bench/operands.hpp"
 #include "device/arena.hpp"
+#include "ops/all_ops.hpp"
 #include "webgpu/device.hpp"
 #include "webgpu/queue.hpp"
 
@@ -22,17 +24,17 @@ using webgpu::FixedType;
 
 /// Buffers shared by all cases, by role: made larger on demand, and filled only then, as inputs are
 /// never written.
-class Operands {
+class Buffers {
  public:
-  explicit Operands(Device& device) : device_(device) {}
+  explicit Buffers(Device& device) : device_(device) {}
 
-  Tensor get(const webgpu::FixedBinding& binding, size_t place, int64_t set, int64_t count) {
-    const bool is_f16 = binding.type == FixedType::kVec4F16;
-    const int kind = binding.written ? 0 : is_f16 ? 1 : 2;
-    Tensor tensor = Tensor::dense(is_f16 ? DType::kF16 : DType::kF32, {count});
-    tensor.buffer = &at_least({kind, static_cast<int64_t>(place), set}, tensor.span_bytes(),
-                              is_f16 ? kF16Values : kF32Values);
-    return tensor;
+  /// `shape` with memory: its own for every place in the arguments, and every set.
+  Tensor get(Tensor shape, bool written, int64_t place, int64_t set) {
+    const bool is_f16 = shape.dtype == DType::kF16;
+    const int64_t kind = written ? 0 : is_f16 ? 1 : 2;
+    shape.buffer =
+        &at_least({kind, place, set}, shape.span_bytes(), is_f16 ? kF16Values : kF32Values);
+    return shape;
   }
   /// `count` different ids below 2 count, far apart.
   Tensor ids(int64_t set, int64_t count) {
@@ -85,6 +87,62 @@ class Operands {
   std::map<std::array<int64_t, 3>, std::unique_ptr<Buffer>> buffers_;
 };
 
+/// An operation's preferred row on one shape.
+struct EngineCase {
+  std::string op, shape;
+  double flops = 0, bytes = 0;
+  std::function<void(Queue&, Buffers&, int64_t set)> record;
+};
+
+template <typename Op>
+EngineCase engine_case(const typename Op::Args& args) {
+  const Cost cost = Op::cost(args);
+  return {.op = std::string(Op::kName),
+          .shape = shape_label<Op>(args),
+          .flops = cost.flops,
+          .bytes = cost.bytes,
+          .record = [args](Queue& queue, Buffers& operands, int64_t set) {
+            typename Op::Args filled = args;
+            int64_t place = 0;
+            Op::visit(filled, [&](std::string_view name, Tensor& tensor, Access access) {
+              if (!tensor.defined()) return;
+              tensor = name == "ids" ? operands.ids(set, tensor.dim(0))
+                                     : operands.get(tensor, access != Access::kRead, place, set);
+              ++place;
+            });
+            launch<Op>(queue, filled);
+          }};
+}
+
+/// What memory binds, on the shapes of the files with a fixed interface.
+std::vector<EngineCase> engine_cases(int64_t n) {
+  std::vector<EngineCase> all;
+  for (const int64_t width : {896, 4096}) {
+    const int64_t rows = n / width;
+    const Tensor x = f32({rows, width}), weight = f32({width});
+    all.push_back(
+        engine_case<GatherRows>({.y = x, .table = f32({2 * rows, width}), .ids = u32({rows})}));
+    all.push_back(engine_case<Rmsnorm>({.y = x, .x = x, .weight = weight}));
+    all.push_back(engine_case<Layernorm>({.y = x, .x = x, .weight = weight, .bias = weight}));
+    all.push_back(engine_case<Softmax>({.y = x, .x = x}));
+  }
+  const Tensor x = f32({n / 4096, 4096});
+  all.push_back(engine_case<Silu>({.y = x, .x = x}));
+  all.push_back(engine_case<Gelu>({.y = x, .x = x}));
+  all.push_back(engine_case<Add>({.y = x, .a = x, .b = x}));
+  all.push_back(engine_case<Mul>({.y = x, .a = x, .b = x}));
+  all.push_back(engine_case<Swiglu>({.y = x, .gate = x, .up = x}));
+  const int64_t tokens = n / (14 * 64);
+  for (const RopePairing pairing : {RopePairing::kInterleaved, RopePairing::kHalfSplit}) {
+    all.push_back(engine_case<Rope>({.q = f32({tokens, 14, 64}),
+                                     .k = f32({tokens, 2, 64}),
+                                     .rotation = f32({tokens, 32, 2}),
+                                     .pairing = pairing}));
+    if (pairing == RopePairing::kHalfSplit) all.back().shape += " halves";
+  }
+  return all;
+}
+
 /// A submit of many dispatches.
 struct Timed {
   std::unique_ptr<Step> step;
@@ -93,9 +151,10 @@ struct Timed {
 
 class FixedBench {
  public:
-  FixedBench(webgpu::GpuDevice& device, const FixedBenchOptions& options)
+  FixedBench(webgpu::GpuDevice& device, const KernelTable& table, const FixedBenchOptions& options)
       : device_(device),
         options_(options),
+        table_(table),
         arena_(device),
         queue_(device.make_queue(table_, arena_)),
         operands_(device) {
@@ -115,30 +174,43 @@ class FixedBench {
   }
 
   BenchRow measure(const FixedCase& c) {
-    const Timed kernel = record(c), copy = record_copy();
-    run(kernel);
-    run(copy);
-    std::vector<double> times, copy_gbs;
-    for (int64_t i = 0; i < options_.repetitions; ++i) {
-      times.push_back(run(kernel));
-      copy_gbs.push_back(2 * static_cast<double>(copy_bytes()) / run(copy));
-    }
-    BenchRow row;
+    BenchRow row = measure(record(c));
     row.op = c.kernel->label();
     row.case_name = c.memory_bound ? "rotated buffers" : "one set of buffers";
     row.shape = c.shape;
     row.dtype = c.kernel->needs_f16 ? "f16" : "f32";
     row.row = "fixed interface";
-    row.device = device_.caps().kind;
-    row.iterations = options_.repetitions * kernel.dispatches;
-    row.time_ns = spread_of(std::move(times));
     row.flops = c.flops;
     row.bytes = c.bytes;
-    row.ceiling.gbs = spread_of(std::move(copy_gbs)).median;
     row.cold = c.memory_bound;
-    row.origin = origin();
-    row.origin.machine = device_.caps().name;
     return row;
+  }
+
+  BenchRow measure(const EngineCase& c) {
+    queue_->begin();
+    for (int64_t i = 0; i < options_.dispatches; ++i) c.record(*queue_, operands_, i % kSets);
+    BenchRow row = measure({queue_->end(), options_.dispatches});
+    row.op = c.op;
+    row.case_name = "rotated buffers";
+    row.shape = c.shape;
+    row.dtype = "f32";
+    row.row = table_.row_names(c.op).front();
+    row.flops = c.flops;
+    row.bytes = c.bytes;
+    row.cold = true;
+    return row;
+  }
+
+  /// Whether the op has a kernel here that takes tensors of this size.
+  bool fits(const EngineCase& c) {
+    try {
+      queue_->begin();
+      c.record(*queue_, operands_, 0);
+      queue_->begin();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
  private:
@@ -150,6 +222,26 @@ class FixedBench {
     const webgpu::Capabilities& limits = device_.capabilities();
     return std::min({options_.buffer_mib << 20, limits.max_binding_bytes / 16 * 16,
                      limits.max_buffer_bytes / 16 * 16});
+  }
+
+  /// Runs in turns with copies; the caller says what it was.
+  BenchRow measure(const Timed& kernel) {
+    const Timed copy = record_copy();
+    run(kernel);
+    run(copy);
+    std::vector<double> times, copy_gbs;
+    for (int64_t i = 0; i < options_.repetitions; ++i) {
+      times.push_back(run(kernel));
+      copy_gbs.push_back(2 * static_cast<double>(copy_bytes()) / run(copy));
+    }
+    BenchRow row;
+    row.device = device_.caps().kind;
+    row.iterations = options_.repetitions * kernel.dispatches;
+    row.time_ns = spread_of(std::move(times));
+    row.ceiling.gbs = spread_of(std::move(copy_gbs)).median;
+    row.origin = origin();
+    row.origin.machine = device_.caps().name;
+    return row;
   }
 
   Timed record(const FixedCase& c) {
@@ -165,9 +257,12 @@ class FixedBench {
       std::vector<webgpu::Binding> bindings;
       for (size_t place = 0; place < c.counts.size(); ++place) {
         const webgpu::FixedBinding& binding = kernel.bindings[place];
-        const Tensor tensor = binding.name == "input_ids"
-                                  ? operands_.ids(i % sets, c.counts[place])
-                                  : operands_.get(binding, place, i % sets, c.counts[place]);
+        const DType dtype = binding.type == FixedType::kVec4F16 ? DType::kF16 : DType::kF32;
+        const Tensor tensor =
+            binding.name == "input_ids"
+                ? operands_.ids(i % sets, c.counts[place])
+                : operands_.get(Tensor::dense(dtype, {c.counts[place]}), binding.written,
+                                static_cast<int64_t>(place), i % sets);
         bindings.push_back(binding.written ? webgpu::read_write(tensor) : webgpu::read(tensor));
       }
       bindings.push_back(webgpu::uniform());
@@ -184,9 +279,9 @@ class FixedBench {
     const auto n_vec4 = static_cast<uint32_t>(copy_bytes() / 16);
     queue_->begin();
     for (int64_t i = 0; i < options_.dispatches; ++i) {
-      const Tensor from =
-          operands_.get({"input", FixedType::kF32, false}, 0, i % kSets, 4 * n_vec4);
-      const Tensor to = operands_.get({"output", FixedType::kF32, true}, 1, i % kSets, 4 * n_vec4);
+      const Tensor values = f32({copy_bytes() / 4});
+      const Tensor from = operands_.get(values, false, 0, i % kSets);
+      const Tensor to = operands_.get(values, true, 1, i % kSets);
       webgpu::record(*queue_, "copy", {.file = "webgpu/copy_vec4.wgsl"},
                      {webgpu::read(from), webgpu::read_write(to), webgpu::uniform()}, n_vec4,
                      webgpu::fold(ceil_div<int64_t>(n_vec4, 256), device_.capabilities()));
@@ -211,10 +306,10 @@ class FixedBench {
 
   webgpu::GpuDevice& device_;
   const FixedBenchOptions& options_;
-  KernelTable table_;
+  const KernelTable& table_;
   Arena arena_;
   std::unique_ptr<Queue> queue_;
-  Operands operands_;
+  Buffers operands_;
   std::unique_ptr<Step> empty_;
   bool has_clock_ = false;
 };
@@ -228,8 +323,14 @@ int run_fixed_bench(const DeviceRegistry::Choice& choice, const FixedBenchOption
          "expected a webgpu device, got {}; the files are WGSL", choice.kind->name);
   }
   const std::unique_ptr<Device> device = choice.kind->make(choice.index, {});
-  FixedBench bench(static_cast<webgpu::GpuDevice&>(*device), options);
+  const KernelTable table = choice.kind->make_table(*device, {});
+  FixedBench bench(static_cast<webgpu::GpuDevice&>(*device), table, options);
   int n_rows = 0;
+  for (const EngineCase& c : engine_cases((options.buffer_mib << 20) / 4)) {
+    if ((!options.kernel.empty() && options.kernel != c.op) || !bench.fits(c)) continue;
+    report(bench.measure(c));
+    ++n_rows;
+  }
   for (const FixedCase& c : fixed_cases((options.buffer_mib << 20) / 4)) {
     const bool wanted = options.kernel.empty() || options.kernel == c.kernel->name ||
                         options.kernel == c.kernel->label();

@@ -17,7 +17,8 @@ struct FixedBenchOptions {
 };
 
 /// Times the files with a fixed interface (webgpu/fixed_kernels.hpp), driven through their table,
-/// and hands each result over as soon as it is there: op "name:entry", ceiling.gbs the rate of
+/// and the engine's rows of the ops that memory binds, and hands each result over as soon as it is
+/// there: op "name:entry", or the op of a row; ceiling.gbs the rate of
 /// copying a buffer of buffer_mib, measured in turns with the kernel. A time is that of one
 /// dispatch: the device's own clock where it has one, around a submit of many. Kernels that memory
 /// binds take several sets of buffers in turn, so that no cache holds what the next one reads;

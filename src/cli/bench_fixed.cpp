@@ -47,15 +47,16 @@ int bench_fixed(const FixedFlags& flags) {
 void add_bench_fixed(CLI::App& parent, Action& action) {
   const auto flags = std::make_shared<FixedFlags>();
   bench::FixedBenchOptions& bench = flags->bench;
-  CLI::App* command =
-      add_command(parent, action, "fixed-kernels",
-                  "Time the WGSL files with a fixed interface, beside copying as much memory",
-                  "  tessera bench fixed-kernels\n"
-                  "  tessera bench fixed-kernels --kernel softmax:main_vec4 --size-mib 1024 --json",
-                  [flags] { return bench_fixed(*flags); });
+  CLI::App* command = add_command(
+      parent, action, "fixed-kernels",
+      "Time the WGSL files with a fixed interface and the rows of the same ops, beside a copy",
+      "  tessera bench fixed-kernels\n"
+      "  tessera bench fixed-kernels --kernel softmax:main_vec4 --size-mib 1024 --json",
+      [flags] { return bench_fixed(*flags); });
   command->add_option("--device", flags->device, "Where; see tessera --list-devices")
       ->capture_default_str();
-  command->add_option("--kernel", bench.kernel, "Only this one: softmax, or softmax:main_vec4");
+  command->add_option("--kernel", bench.kernel,
+                      "Only this one: softmax, or softmax:main_vec4 for one entry of its file");
   command
       ->add_option("--size-mib", bench.buffer_mib,
                    "Size of the tensors of kernels that memory binds, and of the copy")
