@@ -1,7 +1,10 @@
+#include <fstream>
+
 #include "api/devices.hpp"
 #include "base/error.hpp"
 #include "bench/model_bench.hpp"
 #include "bench/op_bench.hpp"
+#include "bench/tune.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_flags.hpp"
 
@@ -65,6 +68,55 @@ void add_bench_ops(CLI::App& parent, Action& action) {
       ->capture_default_str();
   command->add_flag("--cold", bench.cold, "Empty the caches of the operands before every run");
   command->add_flag("--json", flags->json, "Print one JSON object a kernel and shape");
+}
+
+struct TuneFlags {
+  bench::TuneOptions tune;
+  std::string device = "webgpu";
+  std::string json;
+};
+
+int bench_tune(const TuneFlags& flags) {
+  out("{:<26} {:<16} {:<6} {:<20} {:>10} {:>9}  {}\n", "op", "shape", "dtype", "row", "us",
+      "GFLOP/s", "configuration");
+  const Json family =
+      run_tune(device_registry().find(flags.device), flags.tune, [&](const bench::TuneRow& row) {
+        out("{:<26} {:<16} {:<6} {:<20} {:>10.1f} {:>9.0f}  {}{}\n", row.op, row.shape, row.dtype,
+            row.row, row.time_ns * 1e-3, row.flops / row.time_ns, row.config,
+            row.skipped ? " (once)" : "");
+        flush_out();
+      });
+  if (family.at("kernels").empty()) {
+    fail(ErrorKind::kInvalidArgument, "bench tune",
+         "no tunable kernel of these flags has a bench case; see --op, --shape and --dtype");
+  }
+  if (!flags.json.empty()) {
+    std::ofstream file(flags.json);
+    file << family.dump(2) << '\n';
+    if (!file.flush()) fail(ErrorKind::kIo, flags.json, "cannot write the file");
+  }
+  out("{}\n", family.dump(2));
+  return kExitOk;
+}
+
+void add_bench_tune(CLI::App& parent, Action& action) {
+  const auto flags = std::make_shared<TuneFlags>();
+  CLI::App* command = add_command(
+      parent, action, "tune", "Find the fastest configurations of tunable kernels on this device",
+      "  tessera bench tune --device webgpu --op matmul --dtype f32\n"
+      "  tessera bench tune --shape 512x768x768,512x576x576 --json family.json",
+      [flags] { return bench_tune(*flags); });
+  command->add_option("--device", flags->device, "Whose kernels; see tessera --list-devices")
+      ->capture_default_str();
+  command->add_option("--op", flags->tune.op, "Only this op");
+  command->add_option("--shape", flags->tune.shapes, "Only these shapes of the bench cases")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--dtype", flags->tune.dtype, "Only this weight type");
+  command->add_option("--max-time", flags->tune.max_seconds, "Seconds; what is left is skipped")
+      ->check(number_between(0, 86'400))
+      ->capture_default_str();
+  command->add_option("--json", flags->json, "Also write the best as a family for tuning.json");
 }
 
 struct ModelBenchFlags {
@@ -171,6 +223,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->require_subcommand(1);
   add_bench_ops(*command, action);
   add_bench_fixed(*command, action);
+  add_bench_tune(*command, action);
   add_bench_model(*command, action);
 }
 

@@ -18,6 +18,7 @@ struct RowTraits {
   bool composed = false;                  ///< records other ops instead of a kernel
   bool reference = false;                 ///< the plain f64 loops: refused unless allowed
   std::string_view reduction_order = {};  ///< rows of equal order promise equal bits for every M
+  std::string_view tuned = {};  ///< kernel whose configurations come from the device's tuning
 };
 
 /// One kernel for one contract. `Op` is the contract (ops/op.hpp).

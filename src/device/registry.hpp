@@ -16,6 +16,8 @@ struct DeviceOptions {
   std::string isa;    ///< highest CPU tier to use: "portable", "avx2", ...; empty: the best
   bool default_limits = false;  ///< GPU: ask for no more than every implementation has
   bool runtime_checks = false;  ///< GPU: kernels with bounds checks
+  /// GPU: which of DeviceKind::n_tunings() ways to run tunable kernels; -1: the device's own.
+  int tuning = -1;
 };
 
 /// A kind of device: how to find, make and equip it. Registered explicitly by the api room, since
@@ -26,6 +28,8 @@ struct DeviceKind {
   std::function<std::vector<Caps>()> list;
   std::function<std::unique_ptr<Device>(int index, const DeviceOptions&)> make;
   std::function<KernelTable(const Device&, const DeviceOptions&)> make_table;
+  /// Every configuration of a row with RowTraits::tuned is in one of so many tunings (tests).
+  std::function<int()> n_tunings = nullptr;
 };
 
 class DeviceRegistry {

@@ -6,6 +6,8 @@
 
 namespace tessera::webgpu {
 
+struct Tuning;
+
 /// What an adapter or a device offers, as far as rows ask. A row that needs more than the core is
 /// only registered, or only supports its arguments, where these say so.
 struct Capabilities {
@@ -20,6 +22,9 @@ struct Capabilities {
   int max_storage_buffers = 0;            ///< of one kernel
   int64_t storage_alignment_bytes = 256;  ///< of where a storage binding starts
   int64_t uniform_alignment_bytes = 256;
+
+  /// How tunable kernels run on this family of adapters (tuning.hpp); outlives everything.
+  const Tuning* tuning = nullptr;
 
   /// Bindings above the 128 MiB that every implementation has.
   bool large_bindings() const { return max_binding_bytes > int64_t{128} << 20; }

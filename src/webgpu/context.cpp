@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "webgpu/adapter.hpp"
+#include "webgpu/tuning.hpp"
 #include "webgpu/wgsl.hpp"
 
 namespace tessera::webgpu {
@@ -63,6 +64,7 @@ Context::Context(int adapter_index, const ContextOptions& options) : options_(op
   wgpuDeviceGetFeatures(device_.get(), &features);
   capabilities_ = capabilities_of(limits, features);
   wgpuSupportedFeaturesFreeMembers(features);
+  capabilities_.tuning = options.tuning ? options.tuning : &tuning_for(name_);
 }
 
 Context::~Context() {

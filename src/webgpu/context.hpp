@@ -19,6 +19,7 @@ namespace tessera::webgpu {
 struct ContextOptions {
   bool default_limits = false;  ///< ask for no more than every implementation has; core tier only
   bool runtime_checks = false;  ///< shaders with bounds checks and bounded loops
+  const Tuning* tuning = nullptr;  ///< instead of that of the adapter's family
 };
 
 /// A kernel that was compiled for a device.
@@ -47,6 +48,7 @@ class Context {
   WGPUDevice device() const { return device_.get(); }
   WGPUQueue queue() const { return queue_.get(); }
   const Capabilities& capabilities() const { return capabilities_; }
+  void use_tuning(const Tuning& tuning) { capabilities_.tuning = &tuning; }
   const std::string& name() const { return name_; }
 
   /// Compiles on first use. Throws Error{kDevice} with the label, the compiler's message and the

@@ -9,6 +9,7 @@
 #include "webgpu/adapter.hpp"
 #include "webgpu/kind.hpp"
 #include "webgpu/queue.hpp"
+#include "webgpu/tuning.hpp"
 
 namespace tessera::webgpu {
 namespace {
@@ -154,10 +155,15 @@ DeviceKind device_kind(std::function<void(KernelTable&, const Capabilities&)> ad
     return list;
   };
   kind.make = [](int index, const DeviceOptions& options) -> std::unique_ptr<Device> {
-    return std::make_unique<GpuDevice>(index,
-                                       ContextOptions{.default_limits = options.default_limits,
-                                                      .runtime_checks = options.runtime_checks});
+    return std::make_unique<GpuDevice>(
+        index,
+        ContextOptions{.default_limits = options.default_limits,
+                       .runtime_checks = options.runtime_checks,
+                       .tuning = options.tuning < 0
+                                     ? nullptr
+                                     : &single_tunings().at(static_cast<size_t>(options.tuning))});
   };
+  kind.n_tunings = [] { return static_cast<int>(single_tunings().size()); };
   kind.make_table = [add_rows](const Device& device, const DeviceOptions&) {
     KernelTable table;
     add_rows(table, static_cast<const GpuDevice&>(device).capabilities());

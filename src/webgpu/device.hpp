@@ -39,6 +39,9 @@ class GpuDevice final : public Device {
 
   Context& context() { return context_; }
   const Capabilities& capabilities() const { return context_.capabilities(); }
+  /// Of tunable kernels recorded from here on; the tuning must outlive them (bench tune). Tables
+  /// made before know nothing of it.
+  void use_tuning(const Tuning& tuning) { context_.use_tuning(tuning); }
 
  private:
   void read_aligned(WGPUBuffer from, int64_t offset_bytes, int64_t size_bytes,

@@ -21,7 +21,9 @@ struct Options {
   std::string op;   ///< empty: all
   std::string row;  ///< empty: all
   bool quick = false;
-  bool list = false;  ///< print every row and the cases that no kernel supports
+  bool list = false;        ///< print every row and the cases that no kernel supports
+  bool tuned_only = false;  ///< only rows that have configurations
+  std::string tuning;       ///< which of them, for messages
 };
 
 struct Report {
@@ -191,13 +193,14 @@ void check_op(Harness& harness, const Options& options, const std::vector<Case<O
     std::map<std::string_view, std::pair<std::string, Images>> by_order;
     bool any_kernel = false;
     for (const Row<Op>& row : rows) {
+      if (options.tuned_only && row.traits.tuned.empty()) continue;
       if (!row.supports(c.args, caps)) continue;
       any_kernel = any_kernel || !row.traits.reference;
       RowSummary& summary = summaries[row.name];
       ++summary.n_cases;
       if ((!options.row.empty() && options.row != row.name) || (options.quick && !c.quick))
         continue;
-      const std::string label = op + " / " + row.name + " / " + c.name + ": ";
+      const std::string label = op + " / " + row.name + options.tuning + " / " + c.name + ": ";
       report.current = label;
       try {
         if (!prepared) prepared = std::make_unique<PreparedCase<Op>>(c, caps.finite_math);
@@ -226,13 +229,14 @@ void check_op(Harness& harness, const Options& options, const std::vector<Case<O
         report.fail(label + error.what());
       }
     }
-    if (!any_kernel && options.row.empty()) {
+    if (!any_kernel && options.row.empty() && !options.tuned_only) {
       ++report.n_skipped;
       if (options.list) report.notes.push_back("hole: " + op + " / " + c.name);
     }
   }
   for (const Row<Op>& row : rows) {
     if (!options.row.empty() && options.row != row.name) continue;
+    if (options.tuned_only && row.traits.tuned.empty()) continue;
     report.any_row = true;
     if (options.list) {
       report.notes.push_back(

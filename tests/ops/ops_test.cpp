@@ -112,6 +112,17 @@ int run(const Flags& flags) {
   g_report = &report;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, tell_and_crash);
   check_all(harness, flags.options, report);
+  // Again for the rows that have configurations, with each that ships.
+  const int n_tunings = choice.kind->n_tunings ? choice.kind->n_tunings() : 0;
+  for (int i = 0; i < n_tunings; ++i) {
+    DeviceOptions tuned = flags.device_options;
+    tuned.tuning = i;
+    Options options = flags.options;
+    options.tuned_only = true;
+    options.tuning = fmt::format(" (configuration {} of {})", i + 1, n_tunings);
+    Harness other = make_harness(*choice.kind, choice.index, tuned);
+    check_all(other, options, report);
+  }
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
   for (const std::string& failure : report.failures) fmt::print("FAILED {}\n", failure);
   fmt::print("{} passed, {} failed, {} skipped\n", report.n_passed, report.n_failed,

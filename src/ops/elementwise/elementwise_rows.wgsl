@@ -37,15 +37,7 @@ alias Bits = u32;
 @group(0) @binding(${INPUTS + 1 + LIVE}) var<uniform> params: Params;
 
 #if OP == 'silu' || OP == 'swiglu'
-#include 'ops/exp_negative.wgsl'
-
-// With e = exp(-|x|): x / (1 + e), or x e / (1 + e) for negative x. The root of e stays normal where
-// e itself may be flushed to zero.
-fn silu(x: Value) -> Value {
-  let root = exp_negative(max(-0.5 * abs(x), Value(-80.0)));
-  let numerator = select(x * root * root, x, x >= Value(0.0));
-  return numerator / (1.0 + root * root);
-}
+#include 'ops/elementwise/silu_value.wgsl'
 #endif
 #if OP == 'gelu_erf'
 #include 'ops/elementwise/normal_tail.wgsl'

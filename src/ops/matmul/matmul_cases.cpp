@@ -188,6 +188,19 @@ struct Cases {
         }
       }
     }
+    // Products that vendors' libraries are measured with: large ones, and those of a GPT-2.
+    for (const auto& [m, n, k] : {std::tuple{2048, 2048, 2048},
+                                  {4096, 4096, 4096},
+                                  {512, 768, 768},
+                                  {512, 3072, 768},
+                                  {512, 768, 3072},
+                                  {512, 16384, 768}}) {
+      for (const DType w : {DType::kF32, DType::kF16, DType::kQ4_1}) {
+        Case<Matmul>& c = add("bench_", {m, k, n}, w);
+        c.quick = c.test = false;
+        c.bench = true;
+      }
+    }
     for (const auto& [m, n, k] : {std::tuple{512, 1536, 576}, {1024, 1024, 1024}}) {
       Case<Matmul>& c = add("bench_", {m, k, n}, DType::kF32, DType::kF32, WeightOrder::kInOut);
       c.quick = c.test = false;

@@ -1,67 +1,281 @@
-// y = x w^T (+ bias) (+ residual) for many rows. A workgroup makes a tile of 64 rows and 64 columns, a
-// thread 4 x 4 values of it; weights are decoded once for the 64 rows. Every value is one chain of
-// sums over the depth.
-//   WEIGHT             as in weight_four.wgsl
-//   WIDTH              4: x is addressed as vec4s, and x_first and x_stride count them; else 1
-//   BIAS RESIDUAL      1: bindings that are there
-//   LIVE               1: rows from live[live_first] on are not touched
+// y = x w^T or x w (+ bias) (+ residual) for many rows. A workgroup makes a tile of TILE_ROWS x
+// TILE_COLUMNS values, a thread ROWS x COLUMNS of them, in registers; every STEP of the depth the
+// tile's rows of x and columns of w go through workgroup memory, decoded once. Every value is one
+// chain of multiply-adds over the depth (over a part of it when SPLIT).
+//
+//   X              'f32' 'f16' 'bf16'
+//   WEIGHT         as in weight_four.wgsl; IN_OUT 1: w is [depth, columns], of a plain type
+//   GATE           1: x is silu(g) * u, made while it is loaded (f32)
+//   X_WIDTH        4: x (g and u) are addressed in fours of values, and so are first and stride
+//   W_WIDTH        4: the same of w, of a plain type; else bytes, or values when IN_OUT
+//   Y_WIDTH        4: the same of y, bias and residual
+//   BIAS RESIDUAL  1: bindings that are there
+//   LIVE           1: rows from live[live_first] on are not touched
+//   SPLIT          1: workgroup z makes split_depth of the depth, and y is [z, row, column]
+//   TILE_ROWS TILE_COLUMNS STEP ROWS COLUMNS PATCH_ROWS PATCH_COLUMNS PIPELINE
+//                  TileConfig of matmul_tile_webgpu.hpp; THREADS, BLOCKS.. and TURN follow from it
 struct Params {
   n_rows: u32,
   n_columns: u32,
   depth: u32,
-  n_column_tiles: u32,
+  n_row_tiles: u32,
   y_first: u32,
   y_stride: u32,
   x_first: u32,
   x_stride: u32,
-  w_first_byte: u32,
-  w_row_bytes: u32,
+  u_first: u32,
+  u_stride: u32,
+  w_first: u32,
+  w_stride: u32,
   bias_first: u32,
   residual_first: u32,
   residual_stride: u32,
   live_first: u32,
+  split_depth: u32,
+  split_stride: u32,
 }
-@group(0) @binding(0) var<storage, read_write> y: array<f32>;
-#if WIDTH == 4
+#if Y_WIDTH == 4
+alias Output = vec4<f32>;
+#else
+alias Output = f32;
+#endif
+@group(0) @binding(0) var<storage, read_write> y: array<Output>;
+#if X_WIDTH == 4
+#if X == 'f32'
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 #else
-@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec2<u32>>;
 #endif
-@group(0) @binding(2) var<storage, read> weights: array<u32>;
+#else
+@group(0) @binding(1) var<storage, read> x: array<u32>;
+#endif
+#if GATE
+#if X_WIDTH == 4
+@group(0) @binding(2) var<storage, read> x_up: array<vec4<f32>>;
+#else
+@group(0) @binding(2) var<storage, read> x_up: array<u32>;
+#endif
+#endif
+#if W_WIDTH == 4
+#if WEIGHT == 'f32'
+@group(0) @binding(${2 + GATE}) var<storage, read> weights: array<vec4<f32>>;
+#else
+@group(0) @binding(${2 + GATE}) var<storage, read> weights: array<vec2<u32>>;
+#endif
+#else
+@group(0) @binding(${2 + GATE}) var<storage, read> weights: array<u32>;
+#endif
 #if BIAS
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
+@group(0) @binding(${3 + GATE}) var<storage, read> bias: array<Output>;
 #endif
 #if RESIDUAL
-@group(0) @binding(${3 + BIAS}) var<storage, read> residual: array<f32>;
+@group(0) @binding(${3 + GATE + BIAS}) var<storage, read> residual: array<Output>;
 #endif
 #if LIVE
-@group(0) @binding(${3 + BIAS + RESIDUAL}) var<storage, read> live: array<u32>;
+@group(0) @binding(${3 + GATE + BIAS + RESIDUAL}) var<storage, read> live: array<u32>;
 #endif
-@group(0) @binding(${3 + BIAS + RESIDUAL + LIVE}) var<uniform> params: Params;
+@group(0) @binding(${3 + GATE + BIAS + RESIDUAL + LIVE}) var<uniform> params: Params;
 
+#if GATE
+#if X_WIDTH == 4
+alias Value = vec4<f32>;
+alias Int = vec4<i32>;
+alias Bits = vec4<u32>;
+#else
+alias Value = f32;
+alias Int = i32;
+alias Bits = u32;
+#endif
+#include 'ops/elementwise/silu_value.wgsl'
+#endif
+#if W_WIDTH == 1 && !IN_OUT
 #include 'ops/quantize/weight_four.wgsl'
+#endif
 
-// 16 steps of the depth, each with 64 rows of x and 64 of w.
-var<workgroup> x_tile: array<f32, 1024>;
-var<workgroup> w_tile: array<f32, 1024>;
+// Fours of halves, and single values of an array of words.
+fn f16_four(halves: vec2<u32>) -> vec4<f32> {
+  return vec4<f32>(unpack2x16float(halves.x), unpack2x16float(halves.y));
+}
+fn bf16_four(halves: vec2<u32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>(vec4<u32>(halves.x << 16u, halves.x & 0xffff0000u, halves.y << 16u,
+                                      halves.y & 0xffff0000u));
+}
+fn f16_in(word: u32, i: u32) -> f32 {
+  return unpack2x16float(word >> (16u * (i & 1u))).x;
+}
+fn bf16_in(word: u32, i: u32) -> f32 {
+  return bitcast<f32>((word >> (16u * (i & 1u))) << 16u);
+}
 
+// Values 4 i to 4 i + 3 of a row of x; zeros behind its end.
 fn x_four(row: u32, i: u32) -> vec4<f32> {
-  var result = vec4<f32>(0.0);
-#if WIDTH == 4
+  var four = vec4<f32>(0.0);
+  let at = params.x_first + row * params.x_stride;
+#if X_WIDTH == 4
   if (4u * i < params.depth) {
-    result = x[params.x_first + row * params.x_stride + i];
+#if X == 'f32'
+    four = x[at + i];
+#else
+    four = ${X}_four(x[at + i]);
+#endif
+#if GATE
+    four = silu(four) * x_up[params.u_first + row * params.u_stride + i];
+#endif
   }
 #else
 #for k in 0..4
   if (4u * i + ${k}u < params.depth) {
-    result[${k}] = x[params.x_first + row * params.x_stride + 4u * i + ${k}u];
+    let j = at + 4u * i + ${k}u;
+#if X == 'f32'
+    four[${k}] = bitcast<f32>(x[j]);
+#else
+    four[${k}] = ${X}_in(x[j / 2u], j);
+#endif
+#if GATE
+    let u = bitcast<f32>(x_up[params.u_first + row * params.u_stride + 4u * i + ${k}u]);
+    four[${k}] = silu(four[${k}]) * u;
+#endif
   }
 #endfor
 #endif
-  return result;
+  return four;
 }
 
-@compute @workgroup_size(256)
+#if IN_OUT
+// Values 4 i to 4 i + 3 of row k of w; zeros behind the last row, anything behind the last column.
+fn w_four(k: u32, i: u32) -> vec4<f32> {
+  var four = vec4<f32>(0.0);
+  if (k < params.depth) {
+    let at = params.w_first + k * params.w_stride;
+#if W_WIDTH == 4
+    let j = at + min(i, params.n_columns / 4u - 1u);
+#if WEIGHT == 'f32'
+    four = weights[j];
+#else
+    four = ${WEIGHT}_four(weights[j]);
+#endif
+#else
+#for c in 0..4
+    let j${c} = at + min(4u * i + ${c}u, params.n_columns - 1u);
+#if WEIGHT == 'f32'
+    four[${c}] = bitcast<f32>(weights[j${c}]);
+#else
+    four[${c}] = ${WEIGHT}_in(weights[j${c} / 2u], j${c});
+#endif
+#endfor
+#endif
+  }
+  return four;
+}
+#else
+// Values 4 i to 4 i + 3 of row `row` of w; zeros behind its end.
+fn w_four(row: u32, i: u32) -> vec4<f32> {
+  var four = vec4<f32>(0.0);
+  if (4u * i < params.depth) {
+    let at = params.w_first + row * params.w_stride;
+#if W_WIDTH == 4
+#if WEIGHT == 'f32'
+    four = weights[at + i];
+#else
+    four = ${WEIGHT}_four(weights[at + i]);
+#endif
+#else
+    four = weight_four(at, i, params.depth);
+#endif
+  }
+  return four;
+}
+#endif
+
+// Steps of the depth, each the tile's rows of x (columns of w) in fours. The four of rows 4 m to
+// 4 m + 3 at step k lies at place m ^ turn(k / 4) of its step: without the turn, threads that load
+// steps 4 apart would write to the same bank.
+var<workgroup> x_tile: array<vec4<f32>, ${(1 + (PIPELINE == 2)) * STEP * TILE_ROWS / 4}>;
+var<workgroup> w_tile: array<vec4<f32>, ${(1 + (PIPELINE == 2)) * STEP * TILE_COLUMNS / 4}>;
+fn turn(k_four: u32) -> u32 {
+  return (k_four * ${TURN}u) & 7u;
+}
+
+// What is loaded in a step: blocks of 4 x 4 values, block i by thread i % THREADS; first those of x,
+// neighbours along the depth, then those of w.
+#for i in 0..BLOCKS_PER_THREAD
+fn load${i}(thread: u32, row_begin: u32, n_rows: u32, column_begin: u32,
+            begin: u32) -> mat4x4<f32> {
+  let block = thread + ${i * THREADS}u;
+#if i * THREADS < X_BLOCKS
+#if (i + 1) * THREADS > X_BLOCKS
+  if (block < ${X_BLOCKS}u) {
+#else
+  {
+#endif
+    let row = row_begin + block / ${STEP / 4}u * 4u;
+    let k_four = begin / 4u + block % ${STEP / 4}u;
+    return transpose(mat4x4<f32>(x_four(min(row, n_rows - 1u), k_four),
+                                 x_four(min(row + 1u, n_rows - 1u), k_four),
+                                 x_four(min(row + 2u, n_rows - 1u), k_four),
+                                 x_four(min(row + 3u, n_rows - 1u), k_four)));
+  }
+#endif
+#if (i + 1) * THREADS > X_BLOCKS
+  let w_block = block - ${X_BLOCKS}u;
+#if IN_OUT
+  let k = begin + w_block / ${TILE_COLUMNS / 4}u * 4u;
+  let column_four = column_begin / 4u + w_block % ${TILE_COLUMNS / 4}u;
+  return mat4x4<f32>(w_four(k, column_four), w_four(k + 1u, column_four),
+                     w_four(k + 2u, column_four), w_four(k + 3u, column_four));
+#else
+  let column = column_begin + w_block / ${STEP / 4}u * 4u;
+  let k_four = begin / 4u + w_block % ${STEP / 4}u;
+  let last = params.n_columns - 1u;
+  return transpose(mat4x4<f32>(w_four(min(column, last), k_four),
+                               w_four(min(column + 1u, last), k_four),
+                               w_four(min(column + 2u, last), k_four),
+                               w_four(min(column + 3u, last), k_four)));
+#endif
+#endif
+}
+// `side`: which of two buffers.
+fn store${i}(thread: u32, side: u32, values: mat4x4<f32>) {
+  let block = thread + ${i * THREADS}u;
+#if i * THREADS < X_BLOCKS
+#if (i + 1) * THREADS > X_BLOCKS
+  if (block < ${X_BLOCKS}u) {
+#else
+  {
+#endif
+    let k_four = block % ${STEP / 4}u;
+    let at = side * ${STEP * TILE_ROWS / 4}u + k_four * ${TILE_ROWS}u +
+             (block / ${STEP / 4}u ^ turn(k_four));
+#for k in 0..4
+    x_tile[at + ${k * TILE_ROWS / 4}u] = values[${k}];
+#endfor
+    return;
+  }
+#endif
+#if (i + 1) * THREADS > X_BLOCKS
+#if (i + 1) * THREADS > X_BLOCKS + W_BLOCKS
+  if (block >= ${X_BLOCKS + W_BLOCKS}u) {
+    return;
+  }
+#endif
+  let w_block = block - ${X_BLOCKS}u;
+#if IN_OUT
+  let k_four = w_block / ${TILE_COLUMNS / 4}u;
+  let column_four = w_block % ${TILE_COLUMNS / 4}u;
+#else
+  let k_four = w_block % ${STEP / 4}u;
+  let column_four = w_block / ${STEP / 4}u;
+#endif
+  let at = side * ${STEP * TILE_COLUMNS / 4}u + k_four * ${TILE_COLUMNS}u +
+           (column_four ^ turn(k_four));
+#for k in 0..4
+  w_tile[at + ${k * TILE_COLUMNS / 4}u] = values[${k}];
+#endfor
+#endif
+}
+#endfor
+
+@compute @workgroup_size(${THREADS})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_groups: vec3<u32>,
         @builtin(local_invocation_index) thread: u32) {
 #if LIVE
@@ -69,66 +283,136 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #else
   let n_rows = params.n_rows;
 #endif
+  // Neighbouring workgroups share columns of w, which is the larger matrix.
   let tile = group.y * n_groups.x + group.x;
-  let row_begin = tile / params.n_column_tiles * 64u;
-  let column_begin = tile % params.n_column_tiles * 64u;
-  if (row_begin >= n_rows) {  // the whole workgroup
+  let row_begin = tile % params.n_row_tiles * ${TILE_ROWS}u;
+  let column_begin = tile / params.n_row_tiles * ${TILE_COLUMNS}u;
+  if (row_begin >= n_rows || column_begin >= params.n_columns) {  // the whole workgroup
     return;
   }
-  // What this thread loads: four steps of one row of x and of one row of w.
-  let load_row = thread / 4u;
-  let load_four = thread % 4u;
-  let x_row = row_begin + load_row;
-  let w_row = column_begin + load_row;
-  let w_byte = params.w_first_byte + w_row * params.w_row_bytes;
-  // What it makes.
-  let tile_row = thread / 16u * 4u;
-  let tile_column = thread % 16u * 4u;
-#for r in 0..4
-  var sum${r} = vec4<f32>(0.0);
+#if SPLIT
+  let depth_begin = group.z * params.split_depth;
+  let depth_end = min(params.depth, depth_begin + params.split_depth);
+#else
+  let depth_begin = 0u;
+  let depth_end = params.depth;
+#endif
+  // Threads are laid out in patches of PATCH_ROWS x PATCH_COLUMNS; the fours of a thread lie a patch
+  // apart, so that the threads of a patch read neighbouring ones.
+  let patch_thread = thread % ${PATCH_ROWS * PATCH_COLUMNS}u;
+  let i_patch = thread / ${PATCH_ROWS * PATCH_COLUMNS}u;
+  let row_four = i_patch / ${TILE_COLUMNS / COLUMNS / PATCH_COLUMNS}u * ${PATCH_ROWS * ROWS / 4}u +
+                 patch_thread / ${PATCH_COLUMNS}u;
+  let column_four =
+      i_patch % ${TILE_COLUMNS / COLUMNS / PATCH_COLUMNS}u * ${PATCH_COLUMNS * COLUMNS / 4}u +
+      patch_thread % ${PATCH_COLUMNS}u;
+
+#for r in 0..ROWS
+#for c in 0..COLUMNS / 4
+  var sum${r}_${c} = vec4<f32>(0.0);
 #endfor
-  for (var begin = 0u; begin < params.depth; begin += 16u) {
-    var x_values = vec4<f32>(0.0);
-    var w_values = vec4<f32>(0.0);
-    let i = begin / 4u + load_four;
-    if (x_row < n_rows) {
-      x_values = x_four(x_row, i);
-    }
-    if (w_row < params.n_columns && 4u * i < params.depth) {
-      w_values = weight_four(w_byte, i, params.depth);
-    }
-#for k in 0..4
-    x_tile[(4u * load_four + ${k}u) * 64u + load_row] = x_values[${k}];
-    w_tile[(4u * load_four + ${k}u) * 64u + load_row] = w_values[${k}];
+#endfor
+#if PIPELINE > 0
+#for i in 0..BLOCKS_PER_THREAD
+  var block${i} = load${i}(thread, row_begin, n_rows, column_begin, depth_begin);
+#endfor
+#endif
+#if PIPELINE == 2
+  var side = 0u;
+#for i in 0..BLOCKS_PER_THREAD
+  store${i}(thread, side, block${i});
+#endfor
+  workgroupBarrier();
+#else
+  const side = 0u;
+#endif
+  for (var begin = depth_begin; begin < depth_end; begin += ${STEP}u) {
+#if PIPELINE == 0
+#for i in 0..BLOCKS_PER_THREAD
+    store${i}(thread, side, load${i}(thread, row_begin, n_rows, column_begin, begin));
 #endfor
     workgroupBarrier();
-#for k in 0..16
+#endif
+#if PIPELINE == 1
+#for i in 0..BLOCKS_PER_THREAD
+    store${i}(thread, side, block${i});
+#endfor
+    workgroupBarrier();
+#endif
+#if PIPELINE > 0
+#for i in 0..BLOCKS_PER_THREAD
+    block${i} = load${i}(thread, row_begin, n_rows, column_begin, begin + ${STEP}u);
+#endfor
+#endif
+#for k in 0..STEP
     {
-      let w = vec4<f32>(w_tile[${64 * k}u + tile_column], w_tile[${64 * k + 1}u + tile_column],
-                        w_tile[${64 * k + 2}u + tile_column], w_tile[${64 * k + 3}u + tile_column]);
-#for r in 0..4
-      sum${r} += x_tile[${64 * k + r}u + tile_row] * w;
+      let x_step = side * ${STEP * TILE_ROWS / 4}u + ${k * TILE_ROWS / 4}u;
+      let w_step = side * ${STEP * TILE_COLUMNS / 4}u + ${k * TILE_COLUMNS / 4}u;
+#for c in 0..COLUMNS / 4
+      let w${c} = w_tile[w_step + ((column_four + ${c * PATCH_COLUMNS}u) ^ ${k / 4 * TURN % 8}u)];
+#endfor
+#for g in 0..ROWS / 4
+      let x${g} = x_tile[x_step + ((row_four + ${g * PATCH_ROWS}u) ^ ${k / 4 * TURN % 8}u)];
+#for j in 0..4
+#for c in 0..COLUMNS / 4
+      sum${4 * g + j}_${c} = fma(vec4<f32>(x${g}[${j}]), w${c}, sum${4 * g + j}_${c});
+#endfor
+#endfor
 #endfor
     }
 #endfor
+#if PIPELINE == 2
+    side = 1u - side;
+#for i in 0..BLOCKS_PER_THREAD
+    store${i}(thread, side, block${i});
+#endfor
+#endif
     workgroupBarrier();
   }
-#for r in 0..4
-  if (row_begin + tile_row + ${r}u < n_rows) {
-    let row = row_begin + tile_row + ${r}u;
-#for c in 0..4
-    if (column_begin + tile_column + ${c}u < params.n_columns) {
-      let column = column_begin + tile_column + ${c}u;
-      var value = sum${r}[${c}];
+
+#for r in 0..ROWS
+  {
+    let row = row_begin + 4u * (row_four + ${r / 4 * PATCH_ROWS}u) + ${r % 4}u;
+    if (row < n_rows) {
+#for c in 0..COLUMNS / 4
+      write_four(row, column_begin + 4u * (column_four + ${c * PATCH_COLUMNS}u), group.z,
+                 sum${r}_${c});
+#endfor
+    }
+  }
+#endfor
+}
+
+// Columns `column` to `column` + 3 of a row of y.
+fn write_four(row: u32, column: u32, split: u32, sums: vec4<f32>) {
+#if SPLIT
+  let at = params.y_first + split * params.split_stride + row * params.y_stride;
+#else
+  let at = params.y_first + row * params.y_stride;
+#endif
+#if Y_WIDTH == 4
+  if (column < params.n_columns) {
+    var value = sums;
 #if BIAS
-      value += bias[params.bias_first + column];
+    value += bias[params.bias_first + column / 4u];
 #endif
 #if RESIDUAL
-      value += residual[params.residual_first + row * params.residual_stride + column];
+    value += residual[params.residual_first + row * params.residual_stride + column / 4u];
 #endif
-      y[params.y_first + row * params.y_stride + column] = value;
-    }
-#endfor
+    y[at + column / 4u] = value;
+  }
+#else
+#for c in 0..4
+  if (column + ${c}u < params.n_columns) {
+    var value = sums[${c}];
+#if BIAS
+    value += bias[params.bias_first + column + ${c}u];
+#endif
+#if RESIDUAL
+    value += residual[params.residual_first + row * params.residual_stride + column + ${c}u];
+#endif
+    y[at + column + ${c}u] = value;
   }
 #endfor
+#endif
 }
