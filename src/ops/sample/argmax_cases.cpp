@@ -22,6 +22,8 @@ std::vector<Case<Argmax>> cases<Argmax>() {
     add(fmt::format("3x{}", columns), f32({3, columns}));
   }
   add("0x8", f32({0, 8}));
+  add("0x10007", f32({0, 10'007}));
+  add("ties_3x10007", with_gap(f32({3, 10'007}), 5)).fills["x"] = fill::integers(-2, 2);
   add("gaps_5x37", with_gap(f32({5, 37}), 3));
   for (const int64_t columns : {5, 16, 65, 1000}) {
     const auto with = [&](std::string_view name, const Fill& fill) {
@@ -41,8 +43,8 @@ std::vector<Case<Argmax>> cases<Argmax>() {
     c.args.live = live_tensor();
     c.fills["live"] = fill::constant(live);
   }
-  for (const int64_t rows : {1, 64}) {
-    Case<Argmax>& c = add(fmt::format("bench_{}x49152", rows), f32({rows, 49152}));
+  for (const auto& [rows, columns] : {std::pair{1, 49152}, {64, 49152}, {1, 151'936}}) {
+    Case<Argmax>& c = add(fmt::format("bench_{}x{}", rows, columns), f32({rows, columns}));
     c.quick = false;
     c.bench = true;
   }

@@ -1,0 +1,203 @@
+#include "ops/matmul/few_rows_webgpu.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "base/checked.hpp"
+#include "ops/quantize/weight_webgpu.hpp"
+
+namespace tessera {
+namespace {
+
+/// How work is laid over threads. Which threads sum a value, and in which order, must not depend on
+/// the number of rows.
+struct Teams {
+  int64_t threads;  ///< of a workgroup
+  int64_t team;     ///< threads that share a column
+  int64_t columns;  ///< of a team
+  int64_t unroll;   ///< steps whose loads are on their way together
+};
+
+/// Threads that keep a large GPU's memory busy: 64 Ki of them with 16 bytes each on their way are
+/// 1 MiB, and 4 TB/s times 250 ns of latency is as much.
+constexpr int64_t kBusyThreads = 1 << 16;
+/// Partial sums in workgroup memory, of which every implementation has 16 KiB. The most that a
+/// single column needs are 8 rows * (gate, up, squares) * 128 threads = 3072 without subgroups, and
+/// half of it with subgroups of four threads and teams of 256.
+constexpr int64_t kMaxParts = 4096;
+
+Teams choose_teams(int64_t n_columns, int64_t n_eights, int64_t n_rows, int64_t n_sums_extra,
+                   bool gate, bool subgroups) {
+  Teams teams = {.threads = 128, .team = 32, .columns = 1, .unroll = 1};
+  // Few columns: more threads for each, as long as all have an eight.
+  const int64_t max_team = subgroups ? 256 : 128;
+  while (teams.team < max_team && n_columns * teams.team < kBusyThreads && teams.team < n_eights) {
+    teams.team *= 2;
+  }
+  teams.threads = std::max(teams.threads, teams.team);
+  // Many columns: several for each team, which then share the values of x.
+  const int64_t parts_of_sum = teams.threads / (subgroups ? 4 : 1);
+  const auto fits = [&](int64_t columns) {
+    const int64_t n_sums = n_rows * (columns * (gate ? 2 : 1) + n_sums_extra);
+    return n_sums * parts_of_sum <= kMaxParts && n_rows * columns <= teams.team;
+  };
+  while (teams.columns < (gate ? 2 : 4) && fits(2 * teams.columns) &&
+         n_columns * teams.team >= 4 * teams.columns * kBusyThreads) {
+    teams.columns *= 2;
+  }
+  // Eight products of a row of weights and one of x, which take 16 registers.
+  const int64_t n_products = n_rows * teams.columns * (gate ? 2 : 1);
+  const int64_t n_steps = ceil_div(n_eights, teams.team);
+  teams.unroll = std::clamp<int64_t>(std::min(8 / n_products, n_steps), 1, 4);
+  return teams;
+}
+
+bool is_plain(DType dtype) {
+  return !is_block_format(dtype);
+}
+
+/// Whether rows of the weight start where few_rows.wgsl with ALIGNED expects them.
+bool is_aligned(const Tensor& weight) {
+  const int64_t step = is_plain(weight.dtype) ? 16 : 4;
+  const bool whole_blocks =
+      is_plain(weight.dtype) ? weight.dim(1) % 8 == 0 : info(weight.dtype).block_bytes % 4 == 0;
+  return whole_blocks && weight.offset_bytes % step == 0 && weight.stride_bytes[0] % step == 0;
+}
+
+std::vector<webgpu::Binding> bindings_of(const FewRows& rows) {
+  std::vector<webgpu::Binding> bindings;
+  const auto read = [&](const Tensor& tensor) {
+    if (tensor.defined()) bindings.push_back(webgpu::read(tensor));
+  };
+  for (const Tensor& y : rows.y) {
+    if (y.defined()) bindings.push_back(webgpu::read_write(y));
+  }
+  read(rows.x);
+  for (const Tensor& w : rows.w) read(w);
+  read(rows.norm_weight);
+  for (const Tensor& bias : rows.bias) read(bias);
+  read(rows.residual);
+  read(rows.live);
+  bindings.push_back(webgpu::uniform());
+  return bindings;
+}
+
+/// The values of a vector or the columns of a matrix (f32) that belong to rows of the weight.
+Tensor columns_of(Tensor tensor, const RowSlice& slice) {
+  if (!tensor.defined()) return tensor;
+  tensor.offset_bytes += slice.begin * info(tensor.dtype).block_bytes;
+  tensor.shape = tensor.shape.rank() == 1 ? Shape{slice.count} : Shape{tensor.dim(0), slice.count};
+  return tensor;
+}
+
+/// One dispatch. `n_columns` counts those of the whole weights, of which `rows` may have a slice:
+/// the order of sums follows from it.
+void record_dispatch(Queue& queue, std::string_view label, const FewRows& rows, int64_t n_columns,
+                     bool subgroups) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  const int64_t n_rows = rows.x.dim(0), depth = rows.x.dim(1);
+  const int n_weights = rows.n_weights(), n_outputs = rows.n_outputs();
+  const bool norm = rows.norm_weight.defined();
+  const int64_t width = depth % 8 == 0 ? common_width({rows.x, rows.norm_weight}) : 1;
+  bool aligned = true;
+  for (int i = 0; i < n_weights; ++i) {
+    aligned = aligned && is_aligned(rows.w[static_cast<size_t>(i)]);
+  }
+  const Teams teams = choose_teams(n_columns, ceil_div<int64_t>(depth, 8), n_rows, norm ? 1 : 0,
+                                   rows.gate, subgroups);
+
+  // Params of few_rows.wgsl.
+  std::vector<uint32_t> params = {static_cast<uint32_t>(depth)};
+  const RowsView x = rows_view(rows.x, capabilities, width);
+  const RowsView residual = rows_view(rows.residual, capabilities);
+  params.insert(params.end(),
+                {x.first, x.stride, rows_view(rows.norm_weight, capabilities, width).first,
+                 std::bit_cast<uint32_t>(rows.eps), residual.first, residual.stride,
+                 rows_view(rows.live, capabilities).first});
+  int64_t n_groups = 0;
+  for (size_t i = 0; i < static_cast<size_t>(n_weights); ++i) {
+    const bool is_output = i < static_cast<size_t>(n_outputs);
+    if (is_output) {
+      n_groups += ceil_div(rows.w[i].dim(0), teams.threads / teams.team * teams.columns);
+    }
+    const RowsView y = rows_view(rows.y[i], capabilities);
+    const WeightView w = weight_view(rows.w[i], capabilities);
+    params.insert(
+        params.end(),
+        {static_cast<uint32_t>(n_groups), static_cast<uint32_t>(rows.w[i].dim(0)), y.first,
+         y.stride, w.first_byte, w.row_bytes, rows_view(rows.bias[i], capabilities).first});
+  }
+  int64_t log_team = 0;
+  while ((int64_t{1} << log_team) < teams.team) ++log_team;
+  const webgpu::Kernel kernel = {.file = "ops/matmul/few_rows.wgsl",
+                                 .values = {{"WEIGHT", weight_value(rows.w[0])},
+                                            {"ALIGNED", int64_t{aligned}},
+                                            {"PARTS", int64_t{n_weights}},
+                                            {"OUTPUTS", int64_t{n_outputs}},
+                                            {"GATE", int64_t{rows.gate}},
+                                            {"NORM", int64_t{norm}},
+                                            {"ROWS", n_rows},
+                                            {"WIDTH", width},
+                                            {"THREADS", teams.threads},
+                                            {"TEAM", teams.team},
+                                            {"LOG_TEAM", log_team},
+                                            {"COLUMNS", teams.columns},
+                                            {"UNROLL", teams.unroll},
+                                            {"SUBGROUPS", int64_t{subgroups}},
+                                            {"BIAS", int64_t{rows.bias[0].defined()}},
+                                            {"RESIDUAL", int64_t{rows.residual.defined()}},
+                                            {"LIVE", int64_t{rows.live.defined()}}}};
+  const std::vector<webgpu::Binding> bindings = bindings_of(rows);
+  webgpu::record(queue, label, kernel, std::span(bindings), std::as_bytes(std::span(params)),
+                 webgpu::fold(n_groups, capabilities));
+}
+
+}  // namespace
+
+int FewRows::n_weights() const {
+  return static_cast<int>(
+      std::count_if(w.begin(), w.end(), [](const Tensor& tensor) { return tensor.defined(); }));
+}
+
+bool supports_few_rows(const FewRows& rows, const webgpu::Capabilities& capabilities) {
+  const int n_weights = rows.n_weights();
+  if (n_weights == 0 || rows.x.dtype != DType::kF32) return false;
+  if (rows.x.dim(0) < 1 || rows.x.dim(0) > kMaxFewRows) return false;
+  const auto n_biases = std::count_if(rows.bias.begin(), rows.bias.end(),
+                                      [](const Tensor& tensor) { return tensor.defined(); });
+  if (n_biases != 0 && n_biases != rows.n_outputs()) return false;
+  for (int i = 0; i < n_weights; ++i) {
+    const auto index = static_cast<size_t>(i);
+    // A single weight may be cut into slices, a dispatch each.
+    const bool fits = n_weights == 1 ? fits_sliced(rows.w[index], capabilities)
+                                     : fits_binding(rows.w[index], capabilities);
+    if (!fits || rows.w[index].dtype != rows.w[0].dtype ||
+        !ops::is_weight_type(rows.w[index].dtype) || !fits_binding(rows.y[index], capabilities)) {
+      return false;
+    }
+  }
+  const auto n_storage = static_cast<int>(bindings_of(rows).size()) - 1;
+  return n_storage <= capabilities.max_storage_buffers && fits_binding(rows.x, capabilities) &&
+         fits_binding(rows.residual, capabilities);
+}
+
+void record_few_rows(Queue& queue, std::string_view label, const FewRows& rows, bool subgroups) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  int64_t n_columns = 0;
+  for (const Tensor& w : rows.w) n_columns += w.defined() ? w.dim(0) : 0;
+  if (rows.n_weights() > 1) {
+    record_dispatch(queue, label, rows, n_columns, subgroups);
+    return;
+  }
+  for (const RowSlice& slice : row_slices(rows.w[0], capabilities)) {
+    FewRows part = rows;
+    part.w[0] = rows.w[0].slice(slice.begin, slice.count);
+    part.y[0] = columns_of(rows.y[0], slice);
+    part.bias[0] = columns_of(rows.bias[0], slice);
+    part.residual = columns_of(rows.residual, slice);
+    record_dispatch(queue, label, part, n_columns, subgroups);
+  }
+}
+
+}  // namespace tessera
