@@ -249,7 +249,7 @@ bool is_for_tiles(const TileProduct& p, const webgpu::Capabilities& capabilities
   const bool x_fits =
       p.x.dtype == DType::kF32 || p.x.dtype == DType::kF16 || p.x.dtype == DType::kBF16;
   const bool w_fits = p.order == WeightOrder::kOutIn
-                          ? has_weight_four(p.w.dtype) && fits_sliced(p.w, capabilities)
+                          ? ops::is_weight_type(p.w.dtype) && fits_sliced(p.w, capabilities)
                           : !is_block_format(p.w.dtype) && fits_binding(p.w, capabilities);
   return x_fits && w_fits && fits_binding(p.y, capabilities) && fits_binding(p.x, capabilities) &&
          fits_binding(p.up, capabilities) && fits_binding(p.residual, capabilities);
