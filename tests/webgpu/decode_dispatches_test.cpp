@@ -14,9 +14,10 @@
 namespace tessera::webgpu {
 namespace {
 
-/// Norm with q, k and v; rotation with the write to the cache; attention; its combination; the
-/// output with the residual; norm with gate, up and SwiGLU; down with the residual.
-constexpr size_t kMaxDispatchesOfLayer = 7;
+/// Norm with q, k and v; rotation of q and of k, and what is written to the cache (three);
+/// attention, with few keys one; output with the residual; norm with gate, up and SwiGLU; down with
+/// the residual.
+constexpr size_t kMaxDispatchesOfLayer = 8;
 /// Lookups of the token and of the row that wants logits, norm with the head, argmax.
 constexpr size_t kMaxOtherDispatches = 4;
 

@@ -80,9 +80,8 @@ TEST(WebGpuRows, SwigluHasTheSameBitsWhereverTensorsStart) {
   }
 }
 
-/// Random words whose parts are finite in every storage type, where a weight starts `skip` bytes
-/// into its buffer. Scales of blocks are their first or last two bytes, or in their middle: all
-/// halves are below 2.
+/// A weight of random bytes that starts `skip` bytes into its buffer. All bytes are below 0x40, so
+/// that values are finite, and halves below 2, in every storage type.
 Tensor place_weight(Gpu& gpu, DType dtype, int64_t rows, int64_t columns, int64_t skip) {
   Tensor weight = Tensor::dense(dtype, {rows, columns});
   std::mt19937 random(7);

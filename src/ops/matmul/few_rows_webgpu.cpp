@@ -91,6 +91,50 @@ Tensor columns_of(Tensor tensor, const RowSlice& slice) {
   return tensor;
 }
 
+/// The part of a single weight's work that belongs to some of its rows.
+FewRows sliced(const FewRows& rows, const RowSlice& slice) {
+  FewRows part = rows;
+  part.w[0] = rows.w[0].slice(slice.begin, slice.count);
+  part.y[0] = columns_of(rows.y[0], slice);
+  part.bias[0] = columns_of(rows.bias[0], slice);
+  part.residual = columns_of(rows.residual, slice);
+  return part;
+}
+
+int n_storage_buffers(const FewRows& rows) {
+  return static_cast<int>(bindings_of(rows).size()) - 1;
+}
+
+/// One dispatch, or several where the weights have different types, are too large for a binding, or
+/// where they need more bindings together than a kernel may have.
+std::vector<FewRows> dispatches_of(const FewRows& rows, const webgpu::Capabilities& capabilities) {
+  if (rows.gate || rows.n_weights() == 1) return {rows};
+  std::vector<FewRows> parts;
+  for (size_t i = 0; i < static_cast<size_t>(rows.n_weights()); ++i) {
+    const auto add_to = [&](FewRows part) {
+      const auto at = static_cast<size_t>(part.n_weights());
+      part.y[at] = rows.y[i];
+      part.w[at] = rows.w[i];
+      part.bias[at] = rows.bias[i];
+      return part;
+    };
+    const bool fits = fits_binding(rows.w[i], capabilities);
+    const auto found = std::find_if(parts.begin(), parts.end(), [&](const FewRows& part) {
+      return fits && fits_binding(part.w[0], capabilities) && part.w[0].dtype == rows.w[i].dtype &&
+             part.bias[0].defined() == rows.bias[i].defined() &&
+             n_storage_buffers(add_to(part)) <= capabilities.max_storage_buffers;
+    });
+    if (found != parts.end()) {
+      *found = add_to(*found);
+      continue;
+    }
+    FewRows empty = rows;
+    empty.y = empty.w = empty.bias = {};
+    parts.push_back(add_to(empty));
+  }
+  return parts;
+}
+
 /// One dispatch. `n_columns` counts those of the whole weights, of which `rows` may have a slice:
 /// the order of sums follows from it.
 void record_dispatch(Queue& queue, std::string_view label, const FewRows& rows, int64_t n_columns,
@@ -164,39 +208,35 @@ bool supports_few_rows(const FewRows& rows, const webgpu::Capabilities& capabili
   const int n_weights = rows.n_weights();
   if (n_weights == 0 || rows.x.dtype != DType::kF32) return false;
   if (rows.x.dim(0) < 1 || rows.x.dim(0) > kMaxFewRows) return false;
-  const auto n_biases = std::count_if(rows.bias.begin(), rows.bias.end(),
-                                      [](const Tensor& tensor) { return tensor.defined(); });
-  if (n_biases != 0 && n_biases != rows.n_outputs()) return false;
-  for (int i = 0; i < n_weights; ++i) {
-    const auto index = static_cast<size_t>(i);
-    // A single weight may be cut into slices, a dispatch each.
-    const bool fits = n_weights == 1 ? fits_sliced(rows.w[index], capabilities)
-                                     : fits_binding(rows.w[index], capabilities);
-    if (!fits || rows.w[index].dtype != rows.w[0].dtype ||
-        !ops::is_weight_type(rows.w[index].dtype) || !fits_binding(rows.y[index], capabilities)) {
+  if (rows.gate && rows.w[0].dtype != rows.w[1].dtype) return false;
+  for (size_t i = 0; i < static_cast<size_t>(n_weights); ++i) {
+    if (!ops::is_weight_type(rows.w[i].dtype) || !fits_binding(rows.y[i], capabilities)) {
       return false;
     }
   }
-  const auto n_storage = static_cast<int>(bindings_of(rows).size()) - 1;
-  return n_storage <= capabilities.max_storage_buffers && fits_binding(rows.x, capabilities) &&
-         fits_binding(rows.residual, capabilities);
+  for (const FewRows& part : dispatches_of(rows, capabilities)) {
+    if (n_storage_buffers(part) > capabilities.max_storage_buffers) return false;
+    for (const Tensor& w : part.w) {
+      const bool fits =
+          part.n_weights() == 1 ? fits_sliced(w, capabilities) : fits_binding(w, capabilities);
+      if (w.defined() && !fits) return false;
+    }
+  }
+  return fits_binding(rows.x, capabilities) && fits_binding(rows.residual, capabilities);
 }
 
 void record_few_rows(Queue& queue, std::string_view label, const FewRows& rows, bool subgroups) {
   const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
-  int64_t n_columns = 0;
-  for (const Tensor& w : rows.w) n_columns += w.defined() ? w.dim(0) : 0;
-  if (rows.n_weights() > 1) {
-    record_dispatch(queue, label, rows, n_columns, subgroups);
-    return;
-  }
-  for (const RowSlice& slice : row_slices(rows.w[0], capabilities)) {
-    FewRows part = rows;
-    part.w[0] = rows.w[0].slice(slice.begin, slice.count);
-    part.y[0] = columns_of(rows.y[0], slice);
-    part.bias[0] = columns_of(rows.bias[0], slice);
-    part.residual = columns_of(rows.residual, slice);
-    record_dispatch(queue, label, part, n_columns, subgroups);
+  for (const FewRows& part : dispatches_of(rows, capabilities)) {
+    int64_t n_columns = 0;
+    for (const Tensor& w : part.w) n_columns += w.defined() ? w.dim(0) : 0;
+    if (part.n_weights() > 1) {
+      record_dispatch(queue, label, part, n_columns, subgroups);
+      continue;
+    }
+    for (const RowSlice& slice : row_slices(part.w[0], capabilities)) {
+      record_dispatch(queue, label, sliced(part, slice), n_columns, subgroups);
+    }
   }
 }
 

@@ -10,7 +10,7 @@ namespace tessera {
 
 /// What few_rows.wgsl computes, for one to kMaxFewRows rows of x: y[i] = x w[i]^T (+ bias[i])
 /// (+ residual), or with `gate` y[0] = silu(x w[0]^T) * (x w[1]^T); with a norm_weight, rmsnorm(x)
-/// takes the place of x.
+/// takes the place of x. The two of a gate have one type.
 struct FewRows {
   static constexpr int kMaxWeights = 3;
   std::array<Tensor, kMaxWeights> y, w;

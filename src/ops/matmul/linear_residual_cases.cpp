@@ -48,7 +48,7 @@ std::vector<Case<LinearResidual>> cases<LinearResidual>() {
       c.args.residual = with_gap(c.args.residual, 2);
     }
     for (const int64_t m : {1, 512}) {
-      for (const DType w : {DType::kF16, DType::kQ8_0, DType::kQ4_0}) {
+      for (const DType w : {DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1}) {
         for (const int64_t k : {576, 1536}) {
           Case<LinearResidual>& c = add("bench_", {m, k, 576}, w, activations);
           c.quick = c.test = false;

@@ -167,17 +167,20 @@ struct Cases {
   }
 
   void add_bench() {
-    // The default model: q and output, k and v, gate and up, down, head.
+    // The default model: q and output, k and v, gate and up, down, head. Then larger ones, and the
+    // head of a large vocabulary.
     for (const auto& [n, k] : {std::pair{576, 576},
                                {192, 576},
                                {1536, 576},
                                {576, 1536},
                                {49152, 576},
                                {4096, 4096},
-                               {14336, 4096}}) {
+                               {14336, 4096},
+                               {151'936, 896}}) {
       for (const DType w : ops::kWeightTypes) {
         if (k % info(w).block_size != 0) continue;
         for (const int64_t m : {1, 512}) {
+          if (m > 1 && n > 100'000) continue;
           for (const DType x : {DType::kF32, DType::kQ8}) {
             if (x == DType::kQ8 && !is_block_format(w)) continue;
             Case<Matmul>& c = add("bench_", {m, k, n}, w, x);

@@ -84,7 +84,7 @@ std::vector<Case<NormGateUpSwiglu>> cases<NormGateUpSwiglu>() {
       add("mixed_", {3, 256, 17}, DType::kF16, DType::kQ8_0, norm, activations);
     }
     for (const int64_t m : {1, 512}) {
-      for (const DType w : {DType::kF16, DType::kQ8_0, DType::kQ4_0}) {
+      for (const DType w : {DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1}) {
         Case<NormGateUpSwiglu>& c =
             add("bench_", {m, 576, 1536}, w, w, NormKind::kRms, activations);
         c.quick = c.test = false;

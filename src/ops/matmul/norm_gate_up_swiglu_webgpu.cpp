@@ -7,7 +7,10 @@ namespace tessera {
 
 void add_norm_gate_up_swiglu_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
   add_few_rows<NormGateUpSwiglu>(table, capabilities, [](const NormGateUpSwiglu::Args& args) {
-    if (args.norm != NormKind::kRms || takes_q8(args.gate, args.activations)) return FewRows{};
+    if (args.norm != NormKind::kRms || takes_q8(args.gate, args.activations) ||
+        takes_q8(args.up, args.activations)) {
+      return FewRows{};
+    }
     return FewRows{.y = {args.y},
                    .w = {args.gate, args.up},
                    .x = args.x,

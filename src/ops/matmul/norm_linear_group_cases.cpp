@@ -68,6 +68,8 @@ std::vector<Case<NormLinearGroup>> cases<NormLinearGroup>() {
       }
       cases.add("mixed_", 4, 256, {{DType::kQ4_K, 20}, {DType::kF32, 8}, {DType::kQ6_K, 8}}, norm,
                 activations);
+      cases.add("mixed_", 2, 256, {{DType::kQ5_K, 20}, {DType::kQ4_K, 8}, {DType::kQ5_K, 9}}, norm,
+                activations);
       cases.add("", 0, 64, {{DType::kQ8_0, 20}}, norm, activations);
       cases.add("", 17, 576, {{DType::kQ8_0, 65}, {DType::kQ8_0, 33}, {DType::kQ8_0, 33}}, norm,
                 activations);
@@ -75,7 +77,7 @@ std::vector<Case<NormLinearGroup>> cases<NormLinearGroup>() {
           fill::normal(1, 50);
     }
     for (const int64_t m : {1, 512}) {
-      for (const DType w : {DType::kF16, DType::kQ8_0, DType::kQ4_0}) {
+      for (const DType w : {DType::kF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1}) {
         for (const bool head : {false, true}) {
           std::vector<std::pair<DType, int64_t>> weights = {{w, 576}, {w, 192}, {w, 192}};
           if (head) weights = {{w, 49152}};

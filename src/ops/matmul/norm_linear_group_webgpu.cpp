@@ -7,7 +7,10 @@ namespace tessera {
 
 void add_norm_linear_group_webgpu(KernelTable& table, const webgpu::Capabilities& capabilities) {
   add_few_rows<NormLinearGroup>(table, capabilities, [](const NormLinearGroup::Args& args) {
-    if (args.norm != NormKind::kRms || takes_q8(args.w[0], args.activations)) return FewRows{};
+    if (args.norm != NormKind::kRms) return FewRows{};
+    for (const Tensor& w : args.w) {
+      if (w.defined() && takes_q8(w, args.activations)) return FewRows{};
+    }
     return FewRows{.y = args.y,
                    .w = args.w,
                    .bias = args.bias,
