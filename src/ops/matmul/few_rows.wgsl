@@ -18,7 +18,9 @@ enable subgroups;
 //   THREADS         of a workgroup, a power of two
 //   TEAM LOG_TEAM   threads of a team, a power of two and its logarithm
 //   COLUMNS         of a team; ROWS * COLUMNS <= TEAM
-//   UNROLL          steps of a thread whose loads are on their way together
+//   UNROLL FULL     steps of a thread whose loads are on their way together; 1: there are n_chunks full
+//                   chunks of so many
+//   TAIL GUARD      steps behind these; 1: in the last of them some threads have nothing to do
 //   SUBGROUPS       1: the tree begins inside of subgroups, which are runs of neighbouring threads
 //   BIAS RESIDUAL   1: bindings that are there (BIAS: one for each weight)
 //   LIVE            1: rows from live[live_first] on are not written
@@ -32,6 +34,7 @@ struct Params {
   residual_first: u32,
   residual_stride: u32,
   live_first: u32,
+  n_chunks: u32,
 #for w in 0..PARTS
   end${w}: u32,  // workgroups up to the end of this output
   n_columns${w}: u32,
@@ -153,20 +156,31 @@ fn sum_parts${w}(first_column: u32, thread: u32, subgroup_size: u32) {
   var squares${r} = vec4<f32>(0.0);
 #endif
 #endfor
+#if FULL
   var u = lane;
-#for rest in (UNROLL == 1)..2
-#if rest
-  for (; u < n_eights; u += ${TEAM}u) {
 #else
-  for (; u + ${(UNROLL - 1) * TEAM}u < n_eights; u += ${UNROLL * TEAM}u) {
+  let u = lane;
 #endif
-#for s in 0..rest + (1 - rest) * UNROLL
+#for rest in (FULL == 0)..2
+#if rest
+  {
+#else
+  for (var chunk = 0u; chunk < params.n_chunks; chunk++) {
+#endif
+#for s in 0..rest * TAIL + (1 - rest) * UNROLL
+#if rest && GUARD && s == TAIL - 1
+    // Threads without an eight in the last step take the last one again, times zero.
+    let inside = u + ${s * TEAM}u < n_eights;
+    let u${s} = min(u + ${s * TEAM}u, n_eights - 1u);
+#else
+    let u${s} = u + ${s * TEAM}u;
+#endif
 #for g in 0..1 + GATE
 #for c in 0..COLUMNS
-    let w${s}_${g * COLUMNS + c} = eight${w + g}(row${g * COLUMNS + c}, u + ${s * TEAM}u, params.depth);
+    let w${s}_${g * COLUMNS + c} = eight${w + g}(row${g * COLUMNS + c}, u${s}, params.depth);
 #endfor
 #endfor
-    let fours${s} = fours_of(u + ${s * TEAM}u);
+    let fours${s} = fours_of(u${s});
 #if NORM
     let norm${s}_low = norm_four(fours${s}.x);
     let norm${s}_high = norm_four(fours${s}.y);
@@ -174,9 +188,13 @@ fn sum_parts${w}(first_column: u32, thread: u32, subgroup_size: u32) {
 #for r in 0..ROWS
     var x${s}_${r}_low = x_four(x_row${r}, fours${s}.x);
     var x${s}_${r}_high = x_four(x_row${r}, fours${s}.y);
+#if rest && GUARD && s == TAIL - 1
+    x${s}_${r}_low = select(vec4<f32>(0.0), x${s}_${r}_low, inside);
+    x${s}_${r}_high = select(vec4<f32>(0.0), x${s}_${r}_high, inside);
+#endif
 #endfor
 #endfor
-#for s in 0..rest + (1 - rest) * UNROLL
+#for s in 0..rest * TAIL + (1 - rest) * UNROLL
 #for r in 0..ROWS
 #if NORM
     squares${r} = fma(x${s}_${r}_low, x${s}_${r}_low, squares${r});
@@ -189,6 +207,9 @@ fn sum_parts${w}(first_column: u32, thread: u32, subgroup_size: u32) {
 #endfor
 #endfor
 #endfor
+#if rest == 0
+    u += ${UNROLL * TEAM}u;
+#endif
   }
 #endfor
 #for r in 0..ROWS

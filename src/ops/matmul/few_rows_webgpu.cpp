@@ -19,37 +19,39 @@ struct Teams {
   int64_t unroll;   ///< steps whose loads are on their way together
 };
 
-/// Threads that keep a large GPU's memory busy: 64 Ki of them with 16 bytes each on their way are
-/// 1 MiB, and 4 TB/s times 250 ns of latency is as much.
-constexpr int64_t kBusyThreads = 1 << 16;
 /// Partial sums in workgroup memory, of which every implementation has 16 KiB. The most that a
 /// single column needs are 8 rows * (gate, up, squares) * 128 threads = 3072 without subgroups, and
 /// half of it with subgroups of four threads and teams of 256.
 constexpr int64_t kMaxParts = 4096;
 
-Teams choose_teams(int64_t n_columns, int64_t n_eights, int64_t n_rows, int64_t n_sums_extra,
-                   bool gate, bool subgroups) {
-  Teams teams = {.threads = 128, .team = 32, .columns = 1, .unroll = 1};
+/// Registers of eight weights on their way, about.
+int64_t registers_of(DType weight) {
+  return weight == DType::kF32 ? 8 : is_block_format(weight) ? 2 : 4;
+}
+
+/// Measured on an H200 (vectors times 576x576 to 151936x896, f16 and q4_1): a dispatch is fastest
+/// when a thread's loads are all on their way at once, and with no more workgroups than that takes.
+Teams choose_teams(const FewRows& rows, int64_t n_columns, bool subgroups) {
+  const int64_t n_rows = rows.x.dim(0), n_eights = ceil_div<int64_t>(rows.x.dim(1), 8);
+  const int64_t n_sides = rows.gate ? 2 : 1;
+  Teams teams = {.threads = 128, .team = 16, .columns = 1, .unroll = 1};
   // Few columns: more threads for each, as long as all have an eight.
   const int64_t max_team = subgroups ? 256 : 128;
-  while (teams.team < max_team && n_columns * teams.team < kBusyThreads && teams.team < n_eights) {
+  while (teams.team < max_team && teams.team < n_eights && n_columns * teams.team < 1 << 18) {
     teams.team *= 2;
   }
   teams.threads = std::max(teams.threads, teams.team);
-  // Many columns: several for each team, which then share the values of x.
+  // More columns: several for each team, which then share the values of x.
   const int64_t parts_of_sum = teams.threads / (subgroups ? 4 : 1);
   const auto fits = [&](int64_t columns) {
-    const int64_t n_sums = n_rows * (columns * (gate ? 2 : 1) + n_sums_extra);
+    const int64_t n_sums = n_rows * (columns * n_sides + (rows.norm_weight.defined() ? 1 : 0));
     return n_sums * parts_of_sum <= kMaxParts && n_rows * columns <= teams.team;
   };
-  while (teams.columns < (gate ? 2 : 4) && fits(2 * teams.columns) &&
-         n_columns * teams.team >= 4 * teams.columns * kBusyThreads) {
-    teams.columns *= 2;
-  }
-  // Eight products of a row of weights and one of x, which take 16 registers.
-  const int64_t n_products = n_rows * teams.columns * (gate ? 2 : 1);
-  const int64_t n_steps = ceil_div(n_eights, teams.team);
-  teams.unroll = std::clamp<int64_t>(std::min(8 / n_products, n_steps), 1, 4);
+  const int64_t n_threads = n_columns * teams.team;
+  if (n_threads >= (rows.gate ? 1 << 19 : 1 << 16) && fits(2)) teams.columns = 2;
+  if (n_threads >= 1 << 19 && !rows.gate && fits(4)) teams.columns = 4;
+  const int64_t n_registers = registers_of(rows.w[0].dtype) * teams.columns * n_sides;
+  teams.unroll = std::clamp<int64_t>(std::min(48 / n_registers, 8 / n_rows), 1, 4);
   return teams;
 }
 
@@ -148,8 +150,9 @@ void record_dispatch(Queue& queue, std::string_view label, const FewRows& rows, 
   for (int i = 0; i < n_weights; ++i) {
     aligned = aligned && is_aligned(rows.w[static_cast<size_t>(i)]);
   }
-  const Teams teams = choose_teams(n_columns, ceil_div<int64_t>(depth, 8), n_rows, norm ? 1 : 0,
-                                   rows.gate, subgroups);
+  const Teams teams = choose_teams(rows, n_columns, subgroups);
+  const int64_t n_eights = ceil_div<int64_t>(depth, 8), chunk = teams.unroll * teams.team;
+  const int64_t n_chunks = n_eights / chunk, n_rest = n_eights % chunk;
 
   // Params of few_rows.wgsl.
   std::vector<uint32_t> params = {static_cast<uint32_t>(depth)};
@@ -158,7 +161,7 @@ void record_dispatch(Queue& queue, std::string_view label, const FewRows& rows, 
   params.insert(params.end(),
                 {x.first, x.stride, rows_view(rows.norm_weight, capabilities, width).first,
                  std::bit_cast<uint32_t>(rows.eps), residual.first, residual.stride,
-                 rows_view(rows.live, capabilities).first});
+                 rows_view(rows.live, capabilities).first, static_cast<uint32_t>(n_chunks)});
   int64_t n_groups = 0;
   for (size_t i = 0; i < static_cast<size_t>(n_weights); ++i) {
     const bool is_output = i < static_cast<size_t>(n_outputs);
@@ -188,6 +191,9 @@ void record_dispatch(Queue& queue, std::string_view label, const FewRows& rows, 
                                             {"LOG_TEAM", log_team},
                                             {"COLUMNS", teams.columns},
                                             {"UNROLL", teams.unroll},
+                                            {"FULL", int64_t{n_chunks > 0}},
+                                            {"TAIL", ceil_div(n_rest, teams.team)},
+                                            {"GUARD", int64_t{n_rest % teams.team != 0}},
                                             {"SUBGROUPS", int64_t{subgroups}},
                                             {"BIAS", int64_t{rows.bias[0].defined()}},
                                             {"RESIDUAL", int64_t{rows.residual.defined()}},

@@ -53,12 +53,12 @@ fn high_nibbles(word: u32, offset: f32) -> vec4<f32> {
                             vec4<u32>(0x49000000u, 0x45000000u, 0x49000000u, 0x45000000u)) -
          (vec4<f32>(524288.0, 2048.0, 524288.0, 2048.0) + offset);
 }
-fn bytes_of(word: u32) -> vec4<u32> {
-  return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
-}
-fn signed_bytes_of(word: u32) -> vec4<f32> {
-  return vec4<f32>((vec4<i32>(bitcast<i32>(word)) << vec4<u32>(24u, 16u, 8u, 0u)) >>
-                   vec4<u32>(24u));
+// The same for bytes.
+fn bytes_minus(word: u32, offset: f32) -> vec4<f32> {
+  let words = vec4<u32>(word, word, word >> 16u, word >> 16u);
+  return bitcast<vec4<f32>>((words & vec4<u32>(0x00ffu, 0xff00u, 0x00ffu, 0xff00u)) |
+                            vec4<u32>(0x4b000000u, 0x47000000u, 0x4b000000u, 0x47000000u)) -
+         (vec4<f32>(8388608.0, 32768.0, 8388608.0, 32768.0) + offset);
 }
 
 // A fixed chain: the same bits wherever it is written.
