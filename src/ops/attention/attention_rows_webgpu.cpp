@@ -264,33 +264,42 @@ void record_attention_chunks(Queue& queue, std::string_view op, const AttentionC
 
 namespace {
 
-/// Threads, and rows and vec4s of scores of a thread (attention_tiles.wgsl). More rows a thread
-/// read less of workgroup memory a product; fewer make more workgroups.
+/// Threads, rows and vec4s of scores of a thread, and whether queries are copied to workgroup
+/// memory (attention_tiles.wgsl). More rows a thread read less of workgroup memory a product; fewer
+/// make more workgroups.
 struct TileConfig {
-  int64_t threads_x, threads_y, thread_rows, thread_keys = 1;
+  int64_t threads_x, threads_y, thread_rows;
+  bool staged = true;
+  int64_t thread_keys = 1;
 
+  int64_t threads() const { return threads_x * threads_y; }
   int64_t rows() const { return threads_y * thread_rows; }
   int64_t keys() const { return kFour * threads_x * thread_keys; }
   int64_t thread_fours(int64_t fours) const { return ceil_div(fours, threads_x); }
-  /// Queries, keys or values, weights, parts of maxima, and what is known of rows and keys. 64 rows
-  /// of 64 values and 32 keys: 16,384 + 8,704 + 8,192 + 2,048 + 768 + 256 + 16 = 36,368.
+  int64_t loads(int64_t fours) const { return ceil_div(keys() * fours, threads()); }
+  /// Queries, keys or values, weights, parts of maxima, and what is known of rows. 64 rows of 64
+  /// values and 32 keys: 16,384 + 8,704 + 8,192 + 2,048 + 768 + 16 = 36,112.
   int64_t workgroup_bytes(int64_t fours) const {
-    return 16 * (rows() * fours + keys() * (fours | 1) + rows() * keys() / kFour) +
-           4 * rows() * threads_x + 12 * rows() + 8 * keys() + 16;
+    return 16 *
+               (rows() * fours * int64_t{staged} + keys() * (fours | 1) + rows() * keys() / kFour) +
+           4 * rows() * threads_x + 12 * rows() + 16;
   }
 };
 
-constexpr std::array<TileConfig, 7> kTileConfigs = {{
-    {8, 8, 8},
-    {8, 8, 4},
-    {8, 8, 2},
+constexpr std::array<TileConfig, 10> kTileConfigs = {{
+    {8, 16, 4},
+    {8, 16, 2},
+    {8, 16, 1},
+    {8, 16, 2, false},
+    {8, 16, 1, false},
     {4, 16, 2},
     {4, 16, 1},
-    {2, 8, 1},
-    {2, 4, 1},
+    {4, 16, 2, false},
+    {4, 16, 1, false},
+    {2, 16, 1, false},
 }};
-// A thread's sums are at most 32 vec4s: with scores and operands they must stay in registers.
-constexpr int64_t kMaxThreadSums = 32;
+// Registers of a thread, in vec4s: its sums, and what it loads ahead.
+constexpr int64_t kMaxThreadFours = 48;
 // With fewer workgroups than this, rows of a thread are halved: a large GPU has 132
 // multiprocessors.
 constexpr int64_t kFewGroups = 264;
@@ -307,11 +316,11 @@ std::optional<TileConfig> tile_config(const AttentionCall& call,
   const int64_t fours = fours_of(call);
   std::optional<TileConfig> best;
   for (const TileConfig& config : kTileConfigs) {
-    if (config.thread_rows * config.thread_fours(fours) > kMaxThreadSums ||
+    if (config.thread_rows * config.thread_fours(fours) + config.loads(fours) > kMaxThreadFours ||
         config.workgroup_bytes(fours) > capabilities.max_workgroup_bytes) {
       continue;
     }
-    const bool alike = best && best->threads_x == config.threads_x && best->keys() == config.keys();
+    const bool alike = best && best->keys() == config.keys() && best->staged == config.staged;
     if (!best || (alike && n_tile_groups(call, *best) < kFewGroups)) best = config;
   }
   return best;
@@ -337,7 +346,9 @@ void record_attention_tiles(Queue& queue, std::string_view op, const AttentionCa
                   {"THREAD_FOURS", config.thread_fours(fours_of(call))},
                   {"ROWS", config.rows()},
                   {"KEYS", config.keys()},
-                  {"KV_STRIDE", fours_of(call) | 1}});
+                  {"KV_STRIDE", fours_of(call) | 1},
+                  {"LOADS", config.loads(fours_of(call))},
+                  {"STAGED", int64_t{config.staged}}});
   webgpu::record(queue, op, {.file = "ops/attention/attention_tiles.wgsl", .values = values},
                  bindings, params_of(call, width, capabilities),
                  webgpu::fold(n_tile_groups(call, config), capabilities));

@@ -9,17 +9,20 @@
 //   THREAD_KEYS           vec4s of scores of a thread and row; KEYS = 4 TX THREAD_KEYS
 //   THREAD_FOURS FOURS    vec4s of the output of a thread and row; of a head
 //   KV_STRIDE             vec4s between keys; odd, so that neighbouring keys lie in different banks
+//   LOADS                 vec4s of keys, and of values, that a thread loads: KEYS FOURS / (TX TY), rounded up
+//   STAGED                1: queries are copied to workgroup memory first; 0: there is no room for them
 #include 'ops/attention/attention_visibility.wgsl'
 #include 'ops/attention/attention_operands.wgsl'
 #include 'ops/attention/attention_output.wgsl'
 
+#if STAGED
 var<workgroup> q_tile: array<vec4<f32>, ${ROWS * FOURS}>;
+#endif
 var<workgroup> kv_tile: array<vec4<f32>, ${KEYS * KV_STRIDE}>;  // keys, then their values
 var<workgroup> p_tile: array<vec4<f32>, ${ROWS * KEYS / 4}>;
 var<workgroup> parts: array<f32, ${ROWS * TX}>;  // of each row, what each tx has
 var<workgroup> row_sequence: array<i32, ${ROWS}>;
-var<workgroup> row_keys: array<vec2<u32>, ${ROWS}>;   // that a row sees: first, behind the last
-var<workgroup> key_rows: array<vec2<u32>, ${KEYS}>;   // where keys and values of the tile begin
+var<workgroup> row_keys: array<vec2<u32>, ${ROWS}>;  // that a row sees: first, behind the last
 var<workgroup> run: vec4<u32>;
 
 // Rows from `first` on that are of one sequence: the sequence, its first key that one of them sees, the
@@ -73,6 +76,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
     row_sequence[row] = sequence;
     row_keys[row] = keys;
   }
+#if STAGED
   for (var e = thread; e < ${ROWS * FOURS}u; e += ${TX * TY}u) {
     let row = first_row + e / ${FOURS}u;
     let token = row / heads_per_kv;
@@ -82,6 +86,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
     }
     q_tile[e] = x;
   }
+#else
+#for i in 0..THREAD_ROWS
+  // What a row behind the last one gives is not written.
+  let row${i} = min(first_row + ty + ${TY * i}u, params.n_tokens * heads_per_kv - 1u);
+  let token${i} = row${i} / heads_per_kv;
+  let head${i} = kv_head * heads_per_kv + row${i} % heads_per_kv;
+#endfor
+#endif
+
+  // The part of every tile that a thread loads: vec4 c of a key. Thread tx reads the keys 4 tx + n of
+  // all tx at once, so that they are neighbours in the tile; values are in order.
+#for n in 0..LOADS
+  let key${n} = min((thread + ${TX * TY * n}u) / ${FOURS}u, ${KEYS - 1}u);
+  let c${n} = (thread + ${TX * TY * n}u) % ${FOURS}u;
+  let value_place${n} = key${n} * ${KV_STRIDE}u + c${n};
+  let key_place${n} = (key${n} / 4u % ${TX}u + ${TX}u * (key${n} / ${4 * TX}u * 4u + key${n} % 4u)) *
+                      ${KV_STRIDE}u + c${n};
+#endfor
 
 #for i in 0..THREAD_ROWS
   var largest${i} = kNoScore;
@@ -103,21 +125,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
     }
     let rows = workgroupUniformLoad(&run);
     next_row = rows.w;
+    if (rows.y >= rows.z) {  // no row sees a key
+      continue;
+    }
     let sequence = i32(rows.x);
-    for (var first_key = rows.y / ${KEYS}u * ${KEYS}u; first_key < rows.z; first_key += ${KEYS}u) {
-      // Keys that no row sees are replaced by some that one does.
-      for (var key = thread; key < ${KEYS}u; key += ${TX * TY}u) {
-        key_rows[key] = key_rows_at(rows.x, clamp(first_key + key, rows.y, rows.z - 1u), kv_head);
+    // Keys that no row sees are replaced by some that one does. What the next step needs is loaded
+    // before this one computes.
+    var first_key = rows.y / ${KEYS}u * ${KEYS}u;
+#for n in 0..LOADS
+    var place${n} = key_rows_at(rows.x, clamp(first_key + key${n}, rows.y, rows.z - 1u), kv_head);
+    var key_part${n} = key_four(place${n}.x, c${n});
+#endfor
+    for (; first_key < rows.z; first_key += ${KEYS}u) {
+#for n in 0..LOADS
+#if TX * TY * (n + 1) <= KEYS * FOURS
+      kv_tile[key_place${n}] = key_part${n};
+#else
+      if (thread < ${KEYS * FOURS - TX * TY * n}u) {
+        kv_tile[key_place${n}] = key_part${n};
       }
-      workgroupBarrier();
-      // Thread tx reads the keys 4 tx + n of all tx at once: they are neighbours in the tile.
-      for (var e = thread; e < ${KEYS * FOURS}u; e += ${TX * TY}u) {
-        let key = e / ${FOURS}u;
-        let c = e % ${FOURS}u;
-        let four = key / 4u;
-        let slot = four % ${TX}u + ${TX}u * (4u * (four / ${TX}u) + key % 4u);
-        kv_tile[slot * ${KV_STRIDE}u + c] = key_four(key_rows[key].x, c);
-      }
+#endif
+      let value_part${n} = value_four(place${n}.y, c${n});
+#endfor
       workgroupBarrier();
 
 #for i in 0..THREAD_ROWS
@@ -136,7 +165,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #endfor
 #endfor
 #for i in 0..THREAD_ROWS
+#if STAGED
         let q${i} = q_tile[(ty + ${TY * i}u) * ${FOURS}u + c];
+#else
+        let q${i} = query_four(token${i}, head${i}, c);
+#endif
 #for h in 0..THREAD_KEYS
 #for n in 0..4
         s${i}_${h} = fma(across${h}_${n}, vec4<f32>(q${i}[${n}]), s${i}_${h});
@@ -163,11 +196,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
       parts[(ty + ${TY * i}u) * ${TX}u + tx] = part${i};
 #endfor
       workgroupBarrier();
-      for (var e = thread; e < ${KEYS * FOURS}u; e += ${TX * TY}u) {
-        let key = e / ${FOURS}u;
-        let c = e % ${FOURS}u;
-        kv_tile[key * ${KV_STRIDE}u + c] = value_four(key_rows[key].y, c);
+#for n in 0..LOADS
+#if TX * TY * (n + 1) <= KEYS * FOURS
+      kv_tile[value_place${n}] = value_part${n};
+#else
+      if (thread < ${KEYS * FOURS - TX * TY * n}u) {
+        kv_tile[value_place${n}] = value_part${n};
       }
+#endif
+#endfor
 #for i in 0..THREAD_ROWS
       var new_largest${i} = largest${i};
 #for n in 0..TX
@@ -189,6 +226,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #endfor
 #endfor
       workgroupBarrier();
+#for n in 0..LOADS
+      place${n} = key_rows_at(rows.x, clamp(tile_end + key${n}, rows.y, rows.z - 1u), kv_head);
+      key_part${n} = key_four(place${n}.x, c${n});
+#endfor
       for (var four = 0u; four < ${KEYS / 4}u; four++) {
 #for i in 0..THREAD_ROWS
         let weight${i} = p_tile[(ty + ${TY * i}u) * ${KEYS / 4}u + four];
@@ -202,6 +243,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #endfor
 #endfor
       }
+      workgroupBarrier();
     }
   }
 
