@@ -6,7 +6,10 @@
 #include "ops/elementwise/swiglu.hpp"
 #include "ops/matmul/linear_residual.hpp"
 #include "ops/matmul/norm_linear_group.hpp"
+#include "ops/norm/layernorm.hpp"
 #include "ops/norm/rmsnorm.hpp"
+#include "ops/rope/rope_kv_write.hpp"
+#include "ops/softmax/softmax.hpp"
 #include "ops/webgpu_rows.hpp"
 #include "support.hpp"
 
@@ -30,8 +33,9 @@ Tensor place(Gpu& gpu, int64_t rows, int64_t columns, int64_t skip, unsigned see
   return Tensor::dense(DType::kF32, {rows, columns}, tensor.buffer, skip * 4);
 }
 
+/// Returns how many dispatches it took.
 template <typename Op>
-void run(Gpu& gpu, const typename Op::Args& args) {
+size_t run(Gpu& gpu, const typename Op::Args& args) {
   KernelTable table;
   add_webgpu_rows(table, gpu.capabilities());
   for (const Row<Op>& row : table.rows<Op>()) {
@@ -41,10 +45,11 @@ void run(Gpu& gpu, const typename Op::Args& args) {
       const auto step = gpu.queue().end();
       gpu.queue().submit(*step);
       gpu.queue().wait().value();
-      return;
+      return static_cast<const GpuStep&>(*step).dispatches.size();
     }
   }
   ADD_FAILURE() << "no kernel";
+  return 0;
 }
 
 TEST(WebGpuRows, RmsnormHasTheSameBitsWhereverTensorsStart) {
@@ -61,6 +66,95 @@ TEST(WebGpuRows, RmsnormHasTheSameBitsWhereverTensorsStart) {
       if (skip == 0) first = got;
       EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
       EXPECT_NE(got, random_values(3 * d, 2));
+    }
+  }
+}
+
+TEST(WebGpuRows, LayernormHasTheSameBitsWhereverTensorsStart) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  for (const int64_t d : {4, 256, 576, 1540, 4100}) {
+    std::vector<float> first;
+    for (const int64_t skip : {0, 1, 64}) {
+      const Tensor x = place(gpu, 3, d, skip, 1), y = place(gpu, 3, d, skip, 2);
+      Tensor weight = place(gpu, 1, d, skip, 3), bias = place(gpu, 1, d, skip, 4);
+      weight.shape = bias.shape = {d};
+      run<Layernorm>(gpu, {.y = y, .x = x, .weight = weight, .bias = bias});
+      const std::vector<float> got = gpu.values<float>(y);
+      if (skip == 0) first = got;
+      EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
+      EXPECT_NE(got, random_values(3 * d, 2));
+    }
+  }
+}
+
+TEST(WebGpuRows, SoftmaxHasTheSameBitsWhereverTensorsStart) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  for (const int64_t d : {4, 256, 576, 1540, 4100}) {
+    std::vector<float> first;
+    for (const int64_t skip : {0, 1, 64}) {
+      const Tensor x = place(gpu, 3, d, skip, 1), y = place(gpu, 3, d, skip, 2);
+      run<Softmax>(gpu, {.y = y, .x = x});
+      const std::vector<float> got = gpu.values<float>(y);
+      if (skip == 0) first = got;
+      EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
+      EXPECT_NE(got, random_values(3 * d, 2));
+    }
+  }
+}
+
+/// Rotation, positions, sequences, block tables and live, in a buffer each or all in one.
+std::vector<float> kv_write(Gpu& gpu, bool one_buffer, std::vector<float>& pages) {
+  constexpr int64_t kTokens = 3, kHeads = 2, kHeadDim = 8, kPairs = 4;
+  const std::vector<float> rotation = random_values(kTokens * kPairs * 2, 4);
+  const std::vector<uint32_t> rows = {4, 5, 0}, sequences = {1, 1, 0}, tables = {2, 7, 0, 1};
+  std::vector<uint32_t> words(64, 0xdeadbeef);  // what no field should read
+  std::memcpy(&words[5], rotation.data(), rotation.size() * 4);
+  std::copy(rows.begin(), rows.end(), &words[32]);
+  std::copy(sequences.begin(), sequences.end(), &words[36]);
+  std::copy(tables.begin(), tables.end(), &words[48]);
+  words[56] = 2;
+  const Tensor state = gpu.tensor(DType::kU32, {64}, words);
+  const auto field = [&](DType dtype, const Shape& shape, int64_t word) {
+    const Tensor inside = Tensor::dense(dtype, shape, state.buffer, 4 * word);
+    if (one_buffer) return inside;
+    const Tensor own = gpu.empty(dtype, shape);
+    write_tensor(own, read_tensor(inside));
+    return own;
+  };
+  RopeKvWrite::Args args = {
+      .q = gpu.tensor(DType::kF32, {kTokens, kHeads, kHeadDim}, random_values(48, 1)),
+      .k_pages = gpu.tensor(DType::kF32, {3, 1, 4, kHeadDim}, std::vector<float>(96)),
+      .v_pages = gpu.tensor(DType::kF32, {3, 1, 4, kHeadDim}, std::vector<float>(96)),
+      .k = gpu.tensor(DType::kF32, {kTokens, 1, kHeadDim}, random_values(24, 2)),
+      .v = gpu.tensor(DType::kF32, {kTokens, 1, kHeadDim}, random_values(24, 3)),
+      .rotation = field(DType::kF32, {kTokens, kPairs, 2}, 5),
+      .positions = field(DType::kU32, {kTokens}, 32),
+      .sequences = field(DType::kI32, {kTokens}, 36),
+      .block_tables = field(DType::kU32, {2, 2}, 48),
+      .live = field(DType::kU32, {1}, 56)};
+  RopeKvWrite::validate(args);
+  const bool all_at_once = one_buffer || gpu.capabilities().max_storage_buffers >= 10;
+  EXPECT_EQ(run<RopeKvWrite>(gpu, args), all_at_once ? 1u : 3u);
+  pages = gpu.values<float>(args.k_pages);
+  const std::vector<float> v_pages = gpu.values<float>(args.v_pages);
+  pages.insert(pages.end(), v_pages.begin(), v_pages.end());
+  return gpu.values<float>(args.q);
+}
+
+// On a device of default limits, separate fields are more buffers than one kernel binds.
+TEST(WebGpuRows, RopeKvWriteIsTheSameFromOneBufferAndFromMany) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu, core({.default_limits = true});
+  std::vector<float> pages, expected_pages;
+  const std::vector<float> expected = kv_write(gpu, false, expected_pages);
+  EXPECT_NE(expected, random_values(48, 1));
+  EXPECT_NE(expected_pages, std::vector<float>(192));
+  for (Gpu* device : {&gpu, &core}) {
+    for (const bool one_buffer : {false, true}) {
+      EXPECT_EQ(kv_write(*device, one_buffer, pages), expected) << one_buffer;
+      EXPECT_EQ(pages, expected_pages) << one_buffer;
     }
   }
 }

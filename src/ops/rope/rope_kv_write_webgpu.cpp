@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/checked.hpp"
 #include "device/kernel_table.hpp"
 #include "ops/rope/rope_kv_write.hpp"
@@ -6,17 +8,33 @@
 namespace tessera {
 namespace {
 
-/// Params of rope_kv_write_part.wgsl.
+/// A tensor of heads as rope_kv_write_rows.wgsl addresses it, in values.
+struct HeadsView {
+  uint32_t first, token_stride, head_stride;
+};
+
+/// Params of rope_kv_write_rows.wgsl.
 struct Params {
-  uint32_t n_tokens, n_heads, head_dim, n_pairs;
-  uint32_t source_first, source_token_stride, source_head_stride;
+  uint32_t n_tokens, head_dim, n_pairs, n_heads, n_kv_heads;
+  HeadsView q, k, v;
+  uint32_t k_pages_first, v_pages_first, page_tokens;
   RowsView rotation;
   uint32_t positions_first, sequences_first;
   RowsView tables;
-  uint32_t pages_first, page_tokens, live_first;
+  uint32_t live_first;
 };
 
-enum class Part { kQ, kK, kV };
+/// What one dispatch does.
+struct Parts {
+  bool q = false, k = false, v = false;
+};
+
+HeadsView heads_view(const Tensor& tensor, const webgpu::Capabilities& capabilities) {
+  const int64_t value_bytes = info(tensor.dtype).block_bytes;
+  return {.first = rows_view(tensor, capabilities).first,
+          .token_stride = static_cast<uint32_t>(tensor.stride_bytes[0] / value_bytes),
+          .head_stride = static_cast<uint32_t>(tensor.stride_bytes[1] / value_bytes)};
+}
 
 std::string pages_value(const Tensor& pages) {
   if (pages.dtype == DType::kF32) return "f32";
@@ -24,52 +42,109 @@ std::string pages_value(const Tensor& pages) {
   return whole_words ? "f16_pairs" : "f16";
 }
 
-/// One dispatch each for q, k and v: together they need more than the eight storage buffers that
-/// every device has.
-void record_part(Queue& queue, const RopeKvWrite::Args& args, Part part) {
-  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
-  const bool is_q = part == Part::kQ, is_k = part == Part::kK;
-  const Tensor& source = is_q ? args.q : is_k ? args.k : args.v;
-  const Tensor& pages = is_k ? args.k_pages : args.v_pages;
-  std::vector<webgpu::Binding> bindings = {is_q ? webgpu::read_write(source) : webgpu::read(source),
-                                           webgpu::read(args.sequences)};
-  if (is_q || is_k) bindings.push_back(webgpu::read(args.rotation));
-  if (!is_q) {
-    bindings.insert(bindings.end(), {webgpu::read_write(pages), webgpu::read(args.positions),
-                                     webgpu::read(args.block_tables)});
+/// Rotation, positions, sequences, block tables and live as the one tensor of words that covers
+/// them; none where they do not lie in one buffer.
+Tensor state_of(const RopeKvWrite::Args& args) {
+  Tensor first = args.rotation;
+  int64_t begin = first.offset_bytes, end = begin + first.span_bytes();
+  for (const Tensor* field : {&args.positions, &args.sequences, &args.block_tables, &args.live}) {
+    if (!field->defined()) continue;
+    if (first.buffer == nullptr || field->buffer != first.buffer) return {};
+    begin = std::min(begin, field->offset_bytes);
+    end = std::max(end, field->offset_bytes + field->span_bytes());
   }
-  if (args.live.defined()) bindings.push_back(webgpu::read(args.live));
-  bindings.push_back(webgpu::uniform());
+  return Tensor::dense(DType::kU32, {ceil_div<int64_t>(end - begin, 4)}, first.buffer, begin);
+}
 
-  const int64_t value_bytes = info(source.dtype).block_bytes;
-  const int64_t n_tokens = source.dim(0), n_heads = source.dim(1), head_dim = source.dim(2);
-  const int64_t n_rotated = args.rotation.dim(1);
-  const Params params = {
-      .n_tokens = static_cast<uint32_t>(n_tokens),
-      .n_heads = static_cast<uint32_t>(n_heads),
-      .head_dim = static_cast<uint32_t>(head_dim),
-      .n_pairs = static_cast<uint32_t>(n_rotated),
-      .source_first = rows_view(source, capabilities).first,
-      .source_token_stride = static_cast<uint32_t>(source.stride_bytes[0] / value_bytes),
-      .source_head_stride = static_cast<uint32_t>(source.stride_bytes[1] / value_bytes),
-      .rotation = rows_view(args.rotation, capabilities),
-      .positions_first = rows_view(args.positions, capabilities).first,
-      .sequences_first = rows_view(args.sequences, capabilities).first,
-      .tables = rows_view(args.block_tables, capabilities),
-      .pages_first = rows_view(pages, capabilities).first,
-      .page_tokens = static_cast<uint32_t>(pages.dim(2)),
-      .live_first = rows_view(args.live, capabilities).first};
-  const int64_t n_pairs = n_tokens * n_heads * (is_q ? n_rotated : ceil_div<int64_t>(head_dim, 2));
+/// Where a field starts in its binding, in words: its own, or the state's.
+RowsView field_view(const Tensor& field, const Tensor& state,
+                    const webgpu::Capabilities& capabilities) {
+  RowsView view = rows_view(field, capabilities);
+  if (!state.defined() || !field.defined()) return view;
+  const int64_t words = (field.offset_bytes - state.offset_bytes) / 4;
+  view.first = static_cast<uint32_t>(webgpu::first_element(state, capabilities) + words);
+  return view;
+}
+
+/// Storage buffers of a dispatch that does everything.
+int n_bindings(const RopeKvWrite::Args& args, const webgpu::Capabilities& capabilities) {
+  const Tensor state = state_of(args);
+  constexpr int kOperands = 5;  // q, k, v and the pages of both
+  if (state.defined() && fits_binding(state, capabilities)) return kOperands + 1;
+  return kOperands + 4 + (args.live.defined() ? 1 : 0);
+}
+
+void record_parts(Queue& queue, const RopeKvWrite::Args& args, Parts parts) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  Tensor state = state_of(args);
+  if (!fits_binding(state, capabilities)) state = {};
+  std::vector<webgpu::Binding> bindings;
+  if (parts.q) bindings.push_back(webgpu::read_write(args.q));
+  if (parts.k) {
+    bindings.push_back(webgpu::read(args.k));
+    bindings.push_back(webgpu::read_write(args.k_pages));
+  }
+  if (parts.v) {
+    bindings.push_back(webgpu::read(args.v));
+    bindings.push_back(webgpu::read_write(args.v_pages));
+  }
+  if (state.defined()) {
+    bindings.push_back(webgpu::read(state));
+  } else {
+    for (const Tensor* field :
+         {&args.rotation, &args.positions, &args.sequences, &args.block_tables, &args.live}) {
+      if (field->defined()) bindings.push_back(webgpu::read(*field));
+    }
+  }
+  bindings.push_back(webgpu::uniform());
+  const int64_t n_tokens = args.q.dim(0), n_pairs = args.rotation.dim(1);
+  const int64_t n_heads = args.q.dim(1), n_kv_heads = args.k.dim(1), head_dim = args.q.dim(2);
+  const auto first_of = [&](const Tensor& field) {
+    return field_view(field, state, capabilities).first;
+  };
+  const Params params = {.n_tokens = static_cast<uint32_t>(n_tokens),
+                         .head_dim = static_cast<uint32_t>(head_dim),
+                         .n_pairs = static_cast<uint32_t>(n_pairs),
+                         .n_heads = static_cast<uint32_t>(n_heads),
+                         .n_kv_heads = static_cast<uint32_t>(n_kv_heads),
+                         .q = heads_view(args.q, capabilities),
+                         .k = heads_view(args.k, capabilities),
+                         .v = heads_view(args.v, capabilities),
+                         .k_pages_first = rows_view(args.k_pages, capabilities).first,
+                         .v_pages_first = rows_view(args.v_pages, capabilities).first,
+                         .page_tokens = static_cast<uint32_t>(args.k_pages.dim(2)),
+                         .rotation = field_view(args.rotation, state, capabilities),
+                         .positions_first = first_of(args.positions),
+                         .sequences_first = first_of(args.sequences),
+                         .tables = field_view(args.block_tables, state, capabilities),
+                         .live_first = first_of(args.live)};
+  const int64_t kv_pairs = n_kv_heads * ceil_div<int64_t>(head_dim, 2);
+  const int64_t token_pairs =
+      (parts.q ? n_heads * n_pairs : 0) + (parts.k ? kv_pairs : 0) + (parts.v ? kv_pairs : 0);
   webgpu::record(queue, RopeKvWrite::kName,
-                 {.file = "ops/rope/rope_kv_write_part.wgsl",
-                  .values = {{"PART", std::string(is_q   ? "q"
-                                                  : is_k ? "k"
-                                                         : "v")},
+                 {.file = "ops/rope/rope_kv_write_rows.wgsl",
+                  .values = {{"Q", int64_t{parts.q}},
+                             {"K", int64_t{parts.k}},
+                             {"V", int64_t{parts.v}},
+                             {"STATE", int64_t{state.defined()}},
                              {"HALF_SPLIT", int64_t{args.pairing == RopePairing::kHalfSplit}},
-                             {"PAGES", pages_value(pages)},
+                             {"K_PAGES", pages_value(args.k_pages)},
+                             {"V_PAGES", pages_value(args.v_pages)},
                              {"LIVE", int64_t{args.live.defined()}}}},
                  bindings, params,
-                 webgpu::fold(ceil_div(n_pairs, kWorkgroupThreads), capabilities));
+                 webgpu::fold(ceil_div(n_tokens * token_pairs, kWorkgroupThreads), capabilities));
+}
+
+/// One dispatch, or one each for q, k and v where all of them bind more than the device does.
+void record(Queue& queue, const RopeKvWrite::Args& args) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  if (n_bindings(args, capabilities) <= capabilities.max_storage_buffers) {
+    record_parts(queue, args, {.q = true, .k = true, .v = true});
+    return;
+  }
+  record_parts(queue, args, {.q = true});
+  record_parts(queue, args, {.k = true});
+  record_parts(queue, args, {.v = true});
 }
 
 }  // namespace
@@ -83,10 +158,8 @@ void add_rope_kv_write_webgpu(KernelTable& table, const webgpu::Capabilities& ca
                    fits_binding(args.q, capabilities) && fits_binding(args.k_pages, capabilities) &&
                    fits_binding(args.v_pages, capabilities);
           },
-      .run =
-          [](Queue& queue, const RopeKvWrite::Args& args, const Tensor&) {
-            for (const Part part : {Part::kQ, Part::kK, Part::kV}) record_part(queue, args, part);
-          },
+      .run = [](Queue& queue, const RopeKvWrite::Args& args,
+                const Tensor&) { record(queue, args); },
       .traits = {.isa = "core", .reduction_order = "webgpu"},
   });
 }
