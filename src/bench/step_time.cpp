@@ -10,6 +10,15 @@ namespace tessera::bench {
 StepTimer::StepTimer(Queue& queue)
     : queue_(queue), on_device_(static_cast<webgpu::GpuQueue&>(queue).enable_timing()) {}
 
+void StepTimer::warm_up(const Step& step) {
+  constexpr int64_t kWarmUpNs = 30'000'000;
+  const int64_t start_ns = now_ns();
+  do {
+    queue_.submit(step);
+    queue_.wait().value();
+  } while (now_ns() - start_ns < kWarmUpNs);
+}
+
 double StepTimer::run_ns(const Step& step, int64_t n) {
   const int64_t start_ns = now_ns();
   queue_.submit(step);

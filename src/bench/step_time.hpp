@@ -14,6 +14,9 @@ class StepTimer {
   /// The queue must be that of a WebGPU device.
   explicit StepTimer(Queue& queue);
 
+  /// Runs the step for long enough that the device leaves its resting clock, which it goes back to
+  /// whenever it waits for a kernel to be compiled.
+  void warm_up(const Step& step);
   /// Nanoseconds of one of the `n` times that `step` has the work.
   double run_ns(const Step& step, int64_t n);
 

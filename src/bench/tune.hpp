@@ -13,7 +13,7 @@ namespace tessera::bench {
 struct TuneOptions {
   std::string op, dtype;            ///< as OpBenchOptions; empty: all
   std::vector<std::string> shapes;  ///< of bench cases; empty: all
-  double max_seconds = 120;      ///< start no measurement after this
+  double max_seconds = 120;         ///< start no measurement after this
 };
 
 /// One configuration of one kernel on one bench case.

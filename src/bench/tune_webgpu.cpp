@@ -116,12 +116,13 @@ class Tuner {
                       .config = config.to_string(),
                       .flops = Op::cost(args).flops};
     const std::unique_ptr<Step> one = record(1);
-    timer.run_ns(*one, 1);
+    timer.warm_up(*one);
     result.time_ns = std::min(timer.run_ns(*one, 1), timer.run_ns(*one, 1));
     result.skipped = result.time_ns > kHopeless * best_ns;
     if (!result.skipped) {
       const int64_t n = times_a_step(result.time_ns, kStepNs);
       const std::unique_ptr<Step> many = record(n);
+      timer.warm_up(*many);
       std::vector<double> times;
       for (int i = 0; i < kSteps; ++i) times.push_back(timer.run_ns(*many, n));
       result.time_ns = spread_of(std::move(times)).median;

@@ -84,11 +84,6 @@ void check_all(Harness& harness, const Options& options, Report& report) {
 #define TESSERA_CHECK_OP(Op) check_op<Op>(harness, options, cases<Op>(), report);
   TESSERA_FOR_EACH_OP(TESSERA_CHECK_OP)
 #undef TESSERA_CHECK_OP
-  if (!report.any_op) usage_error(fmt::format("no op is called '{}'", options.op));
-  if (!options.row.empty() && !report.any_row) {
-    usage_error(fmt::format("no row is called '{}' on this device{}; --list shows them",
-                            options.row, options.op.empty() ? "" : " for " + options.op));
-  }
 }
 
 const Report* g_report = nullptr;
@@ -122,6 +117,12 @@ int run(const Flags& flags) {
     options.tuning = fmt::format(" (configuration {} of {})", i + 1, n_tunings);
     Harness other = make_harness(*choice.kind, choice.index, tuned);
     check_all(other, options, report);
+  }
+  if (!report.any_op) usage_error(fmt::format("no op is called '{}'", flags.options.op));
+  if (!flags.options.row.empty() && !report.any_row) {
+    usage_error(fmt::format("no row is called '{}' on this device{}; --list shows them",
+                            flags.options.row,
+                            flags.options.op.empty() ? "" : " for " + flags.options.op));
   }
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
   for (const std::string& failure : report.failures) fmt::print("FAILED {}\n", failure);

@@ -298,7 +298,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
   let depth_end = params.depth;
 #endif
   // Threads are laid out in patches of PATCH_ROWS x PATCH_COLUMNS; the fours of a thread lie a patch
-  // apart, so that the threads of a patch read neighbouring ones.
+  // apart, so that the threads of a patch read neighbouring ones. (four + a patch) ^ turn is written as
+  // (four ^ turn) + a constant, which costs no instruction: a patch is eight fours long, or four.
   let patch_thread = thread % ${PATCH_ROWS * PATCH_COLUMNS}u;
   let i_patch = thread / ${PATCH_ROWS * PATCH_COLUMNS}u;
   let row_four = i_patch / ${TILE_COLUMNS / COLUMNS / PATCH_COLUMNS}u * ${PATCH_ROWS * ROWS / 4}u +
@@ -349,10 +350,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
       let x_step = side * ${STEP * TILE_ROWS / 4}u + ${k * TILE_ROWS / 4}u;
       let w_step = side * ${STEP * TILE_COLUMNS / 4}u + ${k * TILE_COLUMNS / 4}u;
 #for c in 0..COLUMNS / 4
-      let w${c} = w_tile[w_step + ((column_four + ${c * PATCH_COLUMNS}u) ^ ${k / 4 * TURN % 8}u)];
+#if PATCH_COLUMNS % 8 == 0 || COLUMNS == 4
+      let w${c} = w_tile[w_step + ${c * PATCH_COLUMNS}u + (column_four ^ ${k / 4 * TURN % 8}u)];
+#else
+      let w${c} = w_tile[w_step + ${4 * (c + k / 4 * TURN % 8 / 4 * (1 - c % 2 * 2))}u +
+                         (column_four ^ ${k / 4 * TURN % 4}u)];
+#endif
 #endfor
 #for g in 0..ROWS / 4
-      let x${g} = x_tile[x_step + ((row_four + ${g * PATCH_ROWS}u) ^ ${k / 4 * TURN % 8}u)];
+#if PATCH_ROWS % 8 == 0 || ROWS == 4
+      let x${g} = x_tile[x_step + ${g * PATCH_ROWS}u + (row_four ^ ${k / 4 * TURN % 8}u)];
+#else
+      let x${g} = x_tile[x_step + ${4 * (g + k / 4 * TURN % 8 / 4 * (1 - g % 2 * 2))}u +
+                         (row_four ^ ${k / 4 * TURN % 4}u)];
+#endif
 #for j in 0..4
 #for c in 0..COLUMNS / 4
       sum${4 * g + j}_${c} = fma(vec4<f32>(x${g}[${j}]), w${c}, sum${4 * g + j}_${c});

@@ -30,7 +30,12 @@ struct SumParams {
 /// What has to be a multiple of what, for the indices of the kernel to come out even.
 void check(const webgpu::KernelConfig& source, const TileConfig& c) {
   const auto divides = [](int64_t part, int64_t whole) { return part > 0 && whole % part == 0; };
-  const bool even = divides(32, c.tile_rows) && divides(32, c.tile_columns) && divides(4, c.step) &&
+  // As matmul_tile.wgsl's indices of fours assume.
+  const auto is_patch = [](int64_t patch, int64_t values) {
+    return patch % 8 == 0 || values == 4 || (patch == 4 && values % 8 == 0);
+  };
+  const bool even = is_patch(c.patch_rows, c.rows) && is_patch(c.patch_columns, c.columns) &&
+                    divides(32, c.tile_rows) && divides(32, c.tile_columns) && divides(4, c.step) &&
                     divides(4, c.rows) && divides(4, c.columns) &&
                     divides(c.rows * c.patch_rows, c.tile_rows) &&
                     divides(c.columns * c.patch_columns, c.tile_columns) && c.pipeline >= 0 &&

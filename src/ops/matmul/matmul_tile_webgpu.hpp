@@ -21,7 +21,7 @@ struct TileConfig {
   int64_t rows, columns;              ///< of y, a thread; multiples of 4
   int64_t patch_rows, patch_columns;  ///< threads that read neighbouring values
   int64_t pipeline;      ///< 1: load the next step before working on one; 2: and have two buffers
-  int64_t min_outputs;  ///< take it for products of at least so many values of y
+  int64_t min_outputs;   ///< take it for products of at least so many values of y
   int64_t split_groups;  ///< split the depth to have about so many workgroups; 0: never
   int64_t split_depth;   ///< but into parts no smaller than this
 
