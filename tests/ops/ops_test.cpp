@@ -114,6 +114,7 @@ int run(const Flags& flags) {
     tuned.tuning = i;
     Options options = flags.options;
     options.tuned_only = true;
+    options.quick = true;
     options.tuning = fmt::format(" (configuration {} of {})", i + 1, n_tunings);
     Harness other = make_harness(*choice.kind, choice.index, tuned);
     check_all(other, options, report);
