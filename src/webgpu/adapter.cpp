@@ -1,20 +1,18 @@
 #include "webgpu/adapter.hpp"
 
-#include <wgpu.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-#include "base/log.hpp"
 #include "webgpu/handle.hpp"
+#include "webgpu/native.hpp"
 
 namespace tessera::webgpu {
 namespace {
 
-bool has(std::span<const WGPUFeatureName> features, uint32_t wanted) {
-  return std::any_of(features.begin(), features.end(), [&](WGPUFeatureName feature) {
-    return static_cast<uint32_t>(feature) == wanted;
-  });
+bool has(std::span<const WGPUFeatureName> features, WGPUFeatureName wanted) {
+  return std::find(features.begin(), features.end(), wanted) != features.end();
 }
 
 int rank(WGPUAdapterType type) {
@@ -47,23 +45,8 @@ Adapter describe(WGPUAdapter handle) {
 }
 
 std::vector<Adapter> find_adapters() {
-  wgpuSetLogCallback([](WGPULogLevel, WGPUStringView message,
-                        void*) { log(LogLevel::kDebug, "webgpu: {}", text(message)); },
-                     nullptr);
-  wgpuSetLogLevel(WGPULogLevel_Error);
-  WGPUInstanceExtras extras = {};
-  extras.chain.sType = static_cast<WGPUSType>(WGPUSType_InstanceExtras);
-  // The GL backend would list the same GPUs a second time, with less on offer.
-  extras.backends = WGPUInstanceBackend_Primary;
-  WGPUInstanceDescriptor descriptor = {};
-  descriptor.nextInChain = &extras.chain;
-  // Kept for the process: adapters and devices refer to it.
-  static const WGPUInstance instance = wgpuCreateInstance(&descriptor);
-  if (instance == nullptr) return {};
-  std::vector<WGPUAdapter> handles(wgpuInstanceEnumerateAdapters(instance, nullptr, nullptr));
-  wgpuInstanceEnumerateAdapters(instance, nullptr, handles.data());
   std::vector<Adapter> found;
-  for (WGPUAdapter handle : handles) found.push_back(describe(handle));
+  for (WGPUAdapter handle : native::adapters()) found.push_back(describe(handle));
   std::stable_sort(found.begin(), found.end(),
                    [](const Adapter& a, const Adapter& b) { return rank(a.type) < rank(b.type); });
   return found;
@@ -75,8 +58,7 @@ Capabilities capabilities_of(const WGPULimits& limits, const WGPUSupportedFeatur
   const std::span list(features.features, features.featureCount);
   Capabilities result;
   result.f16 = has(list, WGPUFeatureName_ShaderF16);
-  // wgpu-native has a name of its own for the standard's feature.
-  result.subgroups = has(list, WGPUFeatureName_Subgroups) || has(list, WGPUNativeFeature_Subgroup);
+  result.subgroups = has(list, WGPUFeatureName_Subgroups) || has(list, native::kSubgroups);
   result.timestamps = has(list, WGPUFeatureName_TimestampQuery);
   // A binding's size is u32 in shaders; wgpu-native wants multiples of 4.
   result.max_binding_bytes =

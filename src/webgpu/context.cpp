@@ -1,11 +1,10 @@
 #include "webgpu/context.hpp"
 
-#include <wgpu.h>
-
 #include <algorithm>
 
 #include "base/check.hpp"
 #include "webgpu/adapter.hpp"
+#include "webgpu/native.hpp"
 #include "webgpu/tuning.hpp"
 #include "webgpu/wgsl.hpp"
 
@@ -19,15 +18,15 @@ WGPULimits default_limits() {
 }
 
 std::vector<WGPUFeatureName> wanted_features(WGPUAdapter adapter) {
-  constexpr uint32_t kWanted[] = {WGPUFeatureName_ShaderF16, WGPUFeatureName_Subgroups,
-                                  WGPUFeatureName_TimestampQuery, WGPUNativeFeature_Subgroup};
+  const WGPUFeatureName wanted[] = {WGPUFeatureName_ShaderF16, WGPUFeatureName_Subgroups,
+                                    WGPUFeatureName_TimestampQuery, native::kSubgroups};
   WGPUSupportedFeatures offered = {};
   wgpuAdapterGetFeatures(adapter, &offered);
   std::vector<WGPUFeatureName> features;
   for (size_t i = 0; i < offered.featureCount; ++i) {
-    const auto feature = static_cast<uint32_t>(offered.features[i]);
-    if (std::find(std::begin(kWanted), std::end(kWanted), feature) != std::end(kWanted)) {
-      features.push_back(offered.features[i]);
+    const WGPUFeatureName feature = offered.features[i];
+    if (std::find(std::begin(wanted), std::end(wanted), feature) != std::end(wanted)) {
+      features.push_back(feature);
     }
   }
   wgpuSupportedFeaturesFreeMembers(offered);
@@ -146,7 +145,7 @@ void Context::poll(const uint64_t* submission) {
     const std::lock_guard lock(error_mutex_);
     if (lost_) return;  // nothing will come any more
   }
-  wgpuDevicePoll(device_.get(), true, submission);
+  native::wait(device_.get(), submission);
 }
 
 void Context::push_scopes() {
@@ -240,8 +239,7 @@ ShaderModule Context::make_module(const std::string& label, const std::string& s
   // Without checks the kernels' own guards must hold: the conformance suite runs both ways.
   return ShaderModule(options_.runtime_checks
                           ? wgpuDeviceCreateShaderModule(device_.get(), &descriptor)
-                          : wgpuDeviceCreateShaderModuleTrusted(device_.get(), &descriptor,
-                                                                WGPUShaderRuntimeChecks_None));
+                          : native::make_unchecked_module(device_.get(), descriptor));
 }
 
 Pipeline Context::compile(const Kernel& kernel, const std::vector<BindingLayout>& bindings) {

@@ -1,13 +1,12 @@
 #include "webgpu/queue.hpp"
 
-#include <wgpu.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.hpp"
 #include "base/checked.hpp"
 #include "base/error.hpp"
+#include "webgpu/native.hpp"
 
 namespace tessera::webgpu {
 namespace {
@@ -287,8 +286,7 @@ void GpuQueue::submit(const Step& step) {
   for (const Reply& reply : replies) encode_copy(reply.staging.get(), 0, reply.tensor);
   const CommandBuffer commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
   context.take_error().value();  // before the submit, which would abort the process
-  const WGPUCommandBuffer list[] = {commands.get()};
-  const uint64_t submission = wgpuQueueSubmitForIndex(context.queue(), 1, list);
+  const uint64_t submission = native::submit(context.queue(), commands.get());
   for (Reply& reply : replies) {
     reply.submission = submission;
     map(reply);
@@ -324,8 +322,7 @@ double GpuQueue::step_ns() {
   TESSERA_DCHECK(query_results_ != nullptr);
   uint64_t ticks[2] = {};
   gpu_.read(*query_results_, 0, std::as_writable_bytes(std::span(ticks)));
-  return static_cast<double>(ticks[1] - ticks[0]) *
-         static_cast<double>(wgpuQueueGetTimestampPeriod(gpu_.context().queue()));
+  return static_cast<double>(ticks[1] - ticks[0]) * native::tick_ns(gpu_.context().queue());
 }
 
 }  // namespace tessera::webgpu

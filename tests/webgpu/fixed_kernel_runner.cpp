@@ -1,12 +1,12 @@
 #include "fixed_kernel_runner.hpp"
 
 #include <gtest/gtest.h>
-#include <wgpu.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "webgpu/handle.hpp"
+#include "webgpu/native.hpp"
 #include "webgpu/wgsl.hpp"
 
 namespace tessera::webgpu {
@@ -45,7 +45,7 @@ Bytes download(WGPUDevice device, WGPUBuffer staging, size_t size_bytes) {
     EXPECT_EQ(status, WGPUMapAsyncStatus_Success) << text(message);
   };
   wgpuBufferMapAsync(staging, WGPUMapMode_Read, 0, size_bytes, callback);
-  wgpuDevicePoll(device, true, nullptr);
+  native::wait(device, nullptr);
   Bytes bytes(size_bytes);
   const void* mapped = wgpuBufferGetConstMappedRange(staging, 0, size_bytes);
   EXPECT_NE(mapped, nullptr);
@@ -74,8 +74,7 @@ WGPUComputePipeline FixedKernelRunner::pipeline(const FixedKernel& kernel) {
   module_descriptor.label = view(kernel.file);
   const ShaderModule module(
       runtime_checks_ ? wgpuDeviceCreateShaderModule(context_.device(), &module_descriptor)
-                      : wgpuDeviceCreateShaderModuleTrusted(context_.device(), &module_descriptor,
-                                                            WGPUShaderRuntimeChecks_None));
+                      : native::make_unchecked_module(context_.device(), module_descriptor));
   WGPUComputePipelineDescriptor descriptor = WGPU_COMPUTE_PIPELINE_DESCRIPTOR_INIT;
   descriptor.compute.module = module.get();
   descriptor.compute.entryPoint = view(kernel.entry);
