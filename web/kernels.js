@@ -291,6 +291,8 @@ function bothEntries(name, folder, make, checks, measured) {
   return [{...both, entry: 'main', make: make(1)}, {...both, entry: 'main_vec4', make: make(4)}];
 }
 
+// Rows for teams of 16 to 256 threads, and one that does not fit their registers.
+const ROW_CHECKS = [[9, 100], [9, 300], [2, 4500]];
 const WIDTH = 1024;  // of the rows that are measured
 const rowsOf = ({values}) => [values / WIDTH, WIDTH];
 const elementwiseBoth = (name) => bothEntries(
@@ -318,11 +320,11 @@ const linearKernels = [linearOf('matmul', {}), linearOf('matmul_residual', {resi
 export const kernels = [
   ...bothEntries('embedding', 'embedding', embedding, [[5, 36, 7]],
                  ({values}) => [values / WIDTH, WIDTH, values / WIDTH]),
-  ...bothEntries('rmsnorm', 'norm', (perThread) => norm(false, perThread), [[9, 100], [9, 300]], rowsOf),
-  ...bothEntries('layernorm', 'norm', (perThread) => norm(true, perThread), [[9, 100], [9, 300]], rowsOf),
+  ...bothEntries('rmsnorm', 'norm', (perThread) => norm(false, perThread), ROW_CHECKS, rowsOf),
+  ...bothEntries('layernorm', 'norm', (perThread) => norm(true, perThread), ROW_CHECKS, rowsOf),
   ...bothEntries('rope', 'rope', rope, [[5, 6, 2, 64, 5000], [3, 2, 4, 80, 0]],
                  ({values}) => [values / 1024, 16, 4, 64, 0]),
-  ...bothEntries('softmax', 'softmax', softmax, [[9, 20], [9, 300]], rowsOf),
+  ...bothEntries('softmax', 'softmax', softmax, [[9, 20], ...ROW_CHECKS], rowsOf),
   ...elementwiseBoth('silu'), ...elementwiseBoth('gelu'), ...elementwiseBoth('add'),
   ...elementwiseBoth('mul'),
   {...product2, name: 'attention', file: 'attention/attention.wgsl', make: attention,
