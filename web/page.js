@@ -32,7 +32,7 @@ const whole = (x) => x.toLocaleString('en', {maximumFractionDigits: 1});
 const bytes = (x) => x >= 2 ** 30 ? `${whole(x / 2 ** 30)} GiB`
                      : x >= 2 ** 20 ? `${whole(x / 2 ** 20)} MiB` : `${whole(x / 2 ** 10)} KiB`;
 const time = (ms) => ms < 1 ? `${digits(ms * 1000)} µs` : `${digits(ms)} ms`;
-const percent = (share) => `${share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * share)} %`;
+const percent = (share) => share < 0.0005 ? '< 0.1 %' : `${share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * share)} %`;
 const small = (x) => x === 0 ? '0' : x.toExponential(1).replace('e-', ' × 10⁻').replace(
     /⁻(\d+)$/, (_, n) => '⁻' + [...n].map((c) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[c]).join(''));
 
@@ -72,13 +72,12 @@ const MARKS = {right: '✓', wrong: '✗', failed: '✗', skipped: '–', waitin
 function correctness({status, error, bound}) {
   const mark = make('span', `mark ${status}`, MARKS[status]);
   mark.title = status;
-  const cell = make('td', 'error', mark);
+  const figure = make('span', 'figure');
   if (error !== undefined) {
-    const figure = make('span', 'figure', small(error));
+    figure.textContent = small(error);
     figure.title = `the worst error, relative to the norm; ${small(bound)} is allowed there`;
-    cell.append(figure);
   }
-  return cell;
+  return make('td', 'error', mark, figure);
 }
 
 function bar({limit, share}) {
