@@ -86,7 +86,7 @@ TEST(Wgsl, EveryEmbeddedFileIsThere) {
   ASSERT_FALSE(wgsl_files().empty());
   for (const WgslFile& file : wgsl_files()) {
     EXPECT_EQ(wgsl_file(file.path), file.text);
-    const bool is_part = file.text.substr(0, 18) == "// To be included:";
+    const bool is_part = file.text.starts_with("// To be included");
     EXPECT_EQ(file.text.find("@compute") == std::string_view::npos, is_part) << file.path;
     EXPECT_EQ(file.text.back(), '\n') << file.path;
   }
