@@ -20,6 +20,8 @@ struct OpBenchOptions {
   int64_t iterations = 10;   ///< runs at least
   double min_seconds = 0.1;  ///< and for at least so long
   bool cold = false;         ///< empty the caches of the operands before every run
+  bool single = false;       ///< the first case that fits, and the row that the engine would run
+  bool check = true;         ///< compare with the reference where that is quick
 };
 
 /// Times every row of the device on every bench case that the options select, in turns with the

@@ -14,6 +14,10 @@ struct ProbeKernels {
   /// side.
   void (*read)(const unsigned char* data, int64_t size_bytes, int n_streams,
                int64_t n_passes) noexcept;
+  /// Copies `size_bytes` (a multiple of 4096, both ends on a multiple of 64) `n_passes` times;
+  /// `bypass`: with stores that go around the caches, where the tier has them.
+  void (*copy)(unsigned char* target, const unsigned char* source, int64_t size_bytes, bool bypass,
+               int64_t n_passes) noexcept;
   /// Independent chains of f32 multiply-adds.
   void (*multiply_add)(int64_t n_rounds) noexcept;
   int64_t flops_per_round;

@@ -3,6 +3,10 @@
 #include "bench/probe_kernels.hpp"
 #include "cpu/simd.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace tessera::TESSERA_ISA {
 namespace {
 
@@ -43,6 +47,50 @@ void read(const unsigned char* data, int64_t size_bytes, int n_streams, int64_t 
   if (n_streams == 2) read_streams<2>(data, size_bytes, n_passes);
   if (n_streams == 4) read_streams<4>(data, size_bytes, n_passes);
   if (n_streams == 8) read_streams<8>(data, size_bytes, n_passes);
+}
+
+inline void store_around_caches(unsigned char* target, IVec value) {
+#if TESSERA_TIER >= TESSERA_TIER_AVX512
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(target), bits_as<__m512i>(value));
+#elif TESSERA_TIER == TESSERA_TIER_AVX2
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(target), bits_as<__m256i>(value));
+#elif defined(__x86_64__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(target), bits_as<__m128i>(value));
+#else
+  memcpy(target, &value, sizeof value);
+#endif
+}
+
+template <bool kBypass>
+void copy_blocks(unsigned char* target, const unsigned char* source, int64_t size_bytes,
+                 int64_t n_passes) noexcept {
+  constexpr int64_t kVector = sizeof(IVec);
+  for (int64_t pass = 0; pass < n_passes; ++pass) {
+    for (int64_t at = 0; at < size_bytes; at += 8 * kVector) {
+      IVec block[8];
+      for (int i = 0; i < 8; ++i) block[i] = load_integers(source + at + i * kVector);
+      for (int i = 0; i < 8; ++i) {
+        if constexpr (kBypass) {
+          store_around_caches(target + at + i * kVector, block[i]);
+        } else {
+          memcpy(target + at + i * kVector, &block[i], sizeof block[i]);
+        }
+      }
+    }
+    __asm__ volatile("" ::: "memory");  // else the last pass would do for all
+  }
+#if defined(__x86_64__)
+  if constexpr (kBypass) _mm_sfence();
+#endif
+}
+
+void copy(unsigned char* target, const unsigned char* source, int64_t size_bytes, bool bypass,
+          int64_t n_passes) noexcept {
+  if (bypass) {
+    copy_blocks<true>(target, source, size_bytes, n_passes);
+  } else {
+    copy_blocks<false>(target, source, size_bytes, n_passes);
+  }
 }
 
 // Two units times a latency of four cycles (eight where a product and a sum are two instructions)
@@ -108,6 +156,7 @@ void dot_int8(int64_t n_rounds) noexcept {
 
 const ProbeKernels kProbeKernels = {
     .read = read,
+    .copy = copy,
     .multiply_add = multiply_add,
     .flops_per_round = 2 * kLanes * kChains,
 #if TESSERA_TIER >= TESSERA_TIER_AVX2

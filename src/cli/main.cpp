@@ -39,6 +39,7 @@ void define(CLI::App& app, Action& action, bool& devices_flag, bool& markdown_fl
   add_score(app, action);
   add_info(app, action);
   add_bench(app, action);
+  add_roofline(app, action);
   add_diff_trace(app, action);
   add_doctor(app, action);
   for (CLI::App* command : app.get_subcommands(nullptr)) add_environment(*command);

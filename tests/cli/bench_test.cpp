@@ -48,6 +48,45 @@ TEST(CliBench, ShapeLimitsTheCases) {
   for (const auto& row : some) EXPECT_EQ(row["shape"], shape);
 }
 
+TEST(CliRoofline, JsonHasCeilingsAndWhatIsMissing) {
+  const Outcome outcome = run_tessera(
+      {"roofline", "--no-points", "--rounds", "1", "--largest", "1", "--threads", "2", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = outcome.json();
+  EXPECT_FALSE(json["machine"].get<std::string>().empty());
+  ASSERT_EQ(json["ceilings"].size(), 2U);
+  EXPECT_EQ(json["ceilings"][0]["threads"], 1);
+  EXPECT_EQ(json["ceilings"][1]["threads"], 2);
+  for (const auto& ceilings : json["ceilings"]) {
+    // Each kind of arithmetic has a figure or a reason.
+    EXPECT_EQ(ceilings["peaks"].size() + json["missing"].size(), 5U) << json["missing"];
+    EXPECT_GT(ceilings["peaks"]["f32"]["gops"], 0);
+    EXPECT_EQ(ceilings["levels"].back()["level"], "memory");
+    EXPECT_EQ(ceilings["sweep"].size(), json["latency"].size());
+    for (const auto& figure : ceilings["sweep"]) {
+      EXPECT_GT(figure["read_gbs"], 0);
+      EXPECT_GT(figure["copy_gbs"], 0);
+    }
+  }
+  EXPECT_EQ(json["latency"].back()["working_set_bytes"], 1 << 20);
+  EXPECT_TRUE(json["points"].empty());
+}
+
+TEST(CliRoofline, DrawsEveryPointAndTablesThem) {
+  const TempFolder folder;
+  const std::string picture = (folder / "roof.svg").string();
+  const Outcome outcome = run_tessera(
+      {"roofline", "--rounds", "1", "--largest", "1", "--threads", "1", "--svg", picture});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string svg = read_file(picture);
+  // The kernels that stand for the default model exist: none is reported as missing.
+  EXPECT_EQ(outcome.out.find("no kernel for"), std::string::npos) << outcome.out;
+  for (const char* label : {"QKV", "gate and up", "attention out", "head", "f32 1024³"}) {
+    EXPECT_NE(outcome.out.find(label), std::string::npos) << label;
+    EXPECT_NE(svg.find(std::string(">") + label), std::string::npos) << label;
+  }
+}
+
 class CliModelBench : public testing::Test {
  protected:
   void SetUp() override {

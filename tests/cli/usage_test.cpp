@@ -63,6 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         UsageCase{{"bench", "ops", "--isa", "mmx"}, {"mmx", "avx2"}},
         UsageCase{{"bench", "model", "m", "-o", "xml"}, {"--output", "md"}},
         UsageCase{{"bench", "model", "m", "-c", "8"}, {"--ctx", "514"}},
+        UsageCase{{"roofline", "--rounds", "0"}, {"--rounds", "1 to"}},
+        UsageCase{{"roofline", "--largest", "4096"}, {"--largest", "1 to 512"}},
         UsageCase{{"diff-trace", "a"}, {"B"}},
         UsageCase{{"doctor", "--list-devices"}, {"--list"}}));
 
@@ -101,15 +103,16 @@ TEST(Cli, HelpAndVersionGoToStandardOutput) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
   for (const char* command : {"run", "tokenize", "detokenize", "logits", "perplexity", "info",
-                              "bench", "diff-trace", "doctor"}) {
+                              "bench", "roofline", "diff-trace", "doctor"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
   }
 }
 
 TEST(Cli, EveryCommandHasExamples) {
   const std::vector<std::vector<std::string>> commands = {
-      {"run"},  {"tokenize"},     {"detokenize"},     {"logits"},     {"perplexity"},
-      {"info"}, {"bench", "ops"}, {"bench", "model"}, {"diff-trace"}, {"doctor"}};
+      {"run"},        {"tokenize"},   {"detokenize"},   {"logits"},
+      {"perplexity"}, {"info"},       {"bench", "ops"}, {"bench", "model"},
+      {"roofline"},   {"diff-trace"}, {"doctor"}};
   for (std::vector<std::string> command : commands) {
     const std::string name = command.back();
     command.push_back("--help");
