@@ -25,3 +25,14 @@ tsan_tests=(base_test device_test engine_test api_test)
 ./dev build tsan "${tsan_tests[@]}"
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -j "$(nproc)" \
   -R "^($(IFS='|'; echo "${tsan_tests[*]}"))$"
+
+echo "== the matvec example for Windows"
+if apt-cache show g++-mingw-w64-x86-64 >/dev/null 2>&1; then
+  ./dev setup g++-mingw-w64-x86-64
+  for level in -O0 -O3; do
+    x86_64-w64-mingw32-g++ -std=c++17 -Wall -Wextra -Werror $level -mavx2 -mfma -static \
+      -o build/matvec.exe examples/matvec.cpp
+  done
+else
+  echo "not built: no package g++-mingw-w64-x86-64 here" >&2
+fi

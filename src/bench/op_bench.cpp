@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "bench/operands.hpp"
+#include "bench/peers.hpp"
 #include "bench/probes.hpp"
 #include "cpu/device.hpp"
 #include "ops/all_ops.hpp"
@@ -53,7 +54,62 @@ struct Machine {
   std::unique_ptr<Device> device;
   KernelTable table;
   std::optional<Probes> probes;  // of the CPU; other devices have none yet
+  std::vector<std::unique_ptr<Peer>> peers = {};
 };
+
+/// A peer's runs on the operands of a case.
+struct PeerRun {
+  Peer* peer;
+  std::vector<float> y;
+  std::vector<double> samples;
+};
+
+/// Whether libraries have this op: a product of dense f32 tensors and nothing else.
+bool peers_have(const Matmul::Args& args) {
+  for (const Tensor& tensor : {args.y, args.x, args.w}) {
+    if (tensor.dtype != DType::kF32 || tensor.span_bytes() != tensor.shape.count() * 4) {
+      return false;
+    }
+  }
+  return !args.bias.defined() && !args.residual.defined() && !args.live.defined();
+}
+
+double time_peer(const Matmul::Args& args, PeerRun& run) {
+  const auto floats = [](const Tensor& tensor) {
+    return reinterpret_cast<const float*>(tensor.buffer->host_address() + tensor.offset_bytes);
+  };
+  const int64_t start_ns = now_ns();
+  run.peer->matmul(floats(args.x), floats(args.w), args.order == WeightOrder::kInOut, args.y.dim(0),
+                   args.y.dim(1), args.x.dim(1), run.y.data());
+  return static_cast<double>(now_ns() - start_ns);
+}
+
+template <typename Op>
+std::vector<PeerRun> start_peers(const Machine& machine, const typename Op::Args& args) {
+  std::vector<PeerRun> runs;
+  if constexpr (std::is_same_v<Op, Matmul>) {
+    if (!peers_have(args)) return runs;
+    for (const std::unique_ptr<Peer>& peer : machine.peers) {
+      PeerRun run = {
+          peer.get(), std::vector<float>(static_cast<size_t>(args.y.shape.count())), {}};
+      time_peer(args, run);
+      runs.push_back(std::move(run));
+    }
+  }
+  return runs;
+}
+
+template <typename Op>
+std::vector<PeerTime> finish_peers(const typename Op::Args& args, std::vector<PeerRun> runs) {
+  std::vector<PeerTime> times;
+  for (PeerRun& run : runs) {
+    PeerTime time = {run.peer->name(), run.peer->path(), spread_of(std::move(run.samples))};
+    const std::vector<double> theirs(run.y.begin(), run.y.end());
+    time.error = relative_error({theirs}, read_outputs<Op>(args));
+    times.push_back(std::move(time));
+  }
+  return times;
+}
 
 /// Removes the operands from every cache.
 void evict(const std::vector<std::unique_ptr<Buffer>>& buffers) {
@@ -132,6 +188,7 @@ BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>
   CeilingSamples ceiling;
   std::vector<double> samples;
   const bool int8 = result.dtype.ends_with("/q8");
+  std::vector<PeerRun> peers = start_peers<Op>(machine, operands.args);
   for (int round = 1; round <= kRounds; ++round) {
     ceiling.take(machine, *queue, *empty, cost.bytes, int8, options.cold);
     double round_ns = 0;
@@ -141,10 +198,22 @@ BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>
       samples.push_back(time_step(*queue, *step));
       round_ns += samples.back();
     }
+    if constexpr (std::is_same_v<Op, Matmul>) {
+      for (PeerRun& peer : peers) {
+        for (double peer_ns = 0;
+             static_cast<int64_t>(peer.samples.size()) * kRounds < options.iterations * round ||
+             peer_ns * kRounds < options.min_seconds * 1e9;) {
+          if (options.cold) evict(operands.buffers);
+          peer.samples.push_back(time_peer(operands.args, peer));
+          peer_ns += peer.samples.back();
+        }
+      }
+    }
   }
   result.iterations = static_cast<int64_t>(samples.size());
   result.time_ns = spread_of(std::move(samples));
   result.ceiling = ceiling.median();
+  result.peers = finish_peers<Op>(operands.args, std::move(peers));
   return result;
 }
 
@@ -267,6 +336,13 @@ int run_op_bench(const DeviceRegistry::Choice& choice, const OpBenchOptions& opt
   const Caps& caps = machine.device->caps();
   if (caps.kind == "cpu" || caps.kind == "mock")
     machine.probes.emplace(caps.parallelism, options.isa);
+  if (!options.compare.empty()) {
+    if (caps.kind != "cpu") {
+      fail(ErrorKind::kInvalidArgument, "--compare", "these libraries run on the cpu, not on {}",
+           caps.kind);
+    }
+    machine.peers = open_peers(options.compare, caps.parallelism);
+  }
   int n_rows = 0;
 #define TESSERA_BENCH_OP(Op) n_rows += bench_op<Op>(machine, options, report);
   TESSERA_FOR_EACH_OP(TESSERA_BENCH_OP)

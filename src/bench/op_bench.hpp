@@ -21,6 +21,7 @@ struct OpBenchOptions {
   double min_seconds = 0.1;  ///< and for at least so long
   bool cold = false;         ///< empty the caches of the operands before every run
   bool single = false;       ///< the first case that fits, and the row that the engine would run
+  std::string compare;       ///< libraries to time beside ours; see open_peers()
   bool check = true;         ///< compare with the reference where that is quick
 };
 

@@ -70,27 +70,41 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
                                    {"commit", row.origin.commit},
                                    {"date", row.origin.date}};
   if (row.error) result["error"] = *row.error;
+  for (const PeerTime& peer : row.peers) {
+    result["peers"][peer.name] = {{"library", peer.path},       {"median_ns", peer.time_ns.median},
+                                  {"p10_ns", peer.time_ns.p10}, {"p90_ns", peer.time_ns.p90},
+                                  {"ratio", row.ratio(peer)},   {"error", peer.error}};
+  }
   return result;
 }
 
-std::string table_heading() {
-  return fmt::format(
+std::string table_heading(const std::vector<std::string>& peers) {
+  std::string text = fmt::format(
       "{:<24} {:<18} {:<10} {:<26} {:>3} {:>11} {:>11} {:>11} {:>9} {:>9} {:>8} {:>7} {:>6} {:<8} "
-      "{:>8} {}\n",
+      "{:>8} {:<16}",
       "op", "shape", "dtype", "row", "thr", "median us", "p10", "p90", "MFLOP", "MB", "FLOP/B",
       "GFLOP/s", "GB/s", "bound", "% of it", "error (cache)");
+  for (const std::string& peer : peers) text += fmt::format(" {:>12}", fmt::format("x {}", peer));
+  return text + "\n";
 }
 
-std::string table_line(const BenchRow& row) {
+std::string table_line(const BenchRow& row, const std::vector<std::string>& peers) {
   const std::string bound = row.bound();
-  return fmt::format(
+  std::string text = fmt::format(
       "{:<24} {:<18} {:<10} {:<26} {:>3} {:>11.2f} {:>11.2f} {:>11.2f} {:>9.3f} {:>9.3f} {:>8.2f} "
-      "{:>7.1f} {:>6.1f} {:<8} {:>8} {} ({})\n",
+      "{:>7.1f} {:>6.1f} {:<8} {:>8} {:<16}",
       row.op, row.shape, row.dtype, row.row, row.threads, row.time_ns.median * 1e-3,
       row.time_ns.p10 * 1e-3, row.time_ns.p90 * 1e-3, row.flops * 1e-6, row.bytes * 1e-6,
       row.intensity(), row.gflops(), row.gbs(), bound.empty() ? "-" : bound,
       bound.empty() ? "-" : fmt::format("{:.1f}", row.percent()),
-      row.error ? fmt::format("{:.1e}", *row.error) : "-", row.cold ? "cold" : "warm");
+      fmt::format("{} ({})", row.error ? fmt::format("{:.1e}", *row.error) : "-",
+                  row.cold ? "cold" : "warm"));
+  for (const std::string& name : peers) {
+    const auto peer = std::ranges::find(row.peers, name, &PeerTime::name);
+    text += fmt::format(" {:>12}",
+                        peer == row.peers.end() ? "-" : fmt::format("{:.2f}", row.ratio(*peer)));
+  }
+  return text + "\n";
 }
 
 }  // namespace tessera::bench

@@ -31,6 +31,13 @@ struct Ceiling {
   double latency_ns = 0;  ///< of an empty step
 };
 
+/// A vendor library on the same operands, in turns with the kernel.
+struct PeerTime {
+  std::string name, path;
+  Spread time_ns;
+  double error = 0;  ///< largest difference from our kernel over our largest magnitude
+};
+
 /// One kernel on one shape: everything that `bench ops` reports.
 struct BenchRow {
   std::string op, case_name;
@@ -47,7 +54,12 @@ struct BenchRow {
   std::optional<double> error;
   bool cold = false;  ///< caches emptied of the operands before every run
   Origin origin;
+  std::vector<PeerTime> peers;  ///< only where a library has such an op
 
+  /// How many times faster than that peer the kernel is.
+  double ratio(const PeerTime& peer) const {
+    return time_ns.median > 0 ? peer.time_ns.median / time_ns.median : 0;
+  }
   double intensity() const { return bytes > 0 ? flops / bytes : 0; }
   double gflops() const { return time_ns.median > 0 ? flops / time_ns.median : 0; }
   double gbs() const { return time_ns.median > 0 ? bytes / time_ns.median : 0; }
@@ -61,8 +73,8 @@ struct BenchRow {
 
 nlohmann::ordered_json to_json(const BenchRow& row);
 
-/// A heading and one line a row, for people.
-std::string table_heading();
-std::string table_line(const BenchRow& row);
+/// A heading and one line a row, for people; the ratios to peers of these names behind it.
+std::string table_heading(const std::vector<std::string>& peers = {});
+std::string table_line(const BenchRow& row, const std::vector<std::string>& peers = {});
 
 }  // namespace tessera::bench

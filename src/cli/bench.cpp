@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <fstream>
 
 #include "api/devices.hpp"
@@ -14,19 +16,23 @@ namespace {
 struct OpFlags {
   bench::OpBenchOptions bench;
   std::string device = "cpu";
+  std::vector<std::string> compare;
   bool json = false;
 };
 
-int bench_ops(const OpFlags& flags) {
+int bench_ops(OpFlags flags) {
+  flags.bench.compare = fmt::format("{}", fmt::join(flags.compare, ","));
   const DeviceRegistry::Choice choice = device_registry().find(flags.device);
+  std::vector<std::string> peers;
+  for (const std::string& entry : flags.compare) peers.push_back(entry.substr(0, entry.find('=')));
   bool headed = flags.json;
   const int n_rows = run_op_bench(choice, flags.bench, [&](const bench::BenchRow& row) {
-    if (!headed) out("{}", bench::table_heading());
+    if (!headed) out("{}", bench::table_heading(peers));
     headed = true;
     if (flags.json) {
       print_json(to_json(row));
     } else {
-      out("{}", table_line(row));
+      out("{}", table_line(row, peers));
     }
     flush_out();
   });
@@ -43,6 +49,8 @@ void add_bench_ops(CLI::App& parent, Action& action) {
       "Time every kernel, beside what this machine does at best at the same moment",
       "  tessera bench ops --op matmul\n"
       "  tessera bench ops --op matmul --shape 1x4096x4096 --dtype q4_1/q8 --threads 1\n"
+      "  tessera bench ops --op matmul --dtype f32 --shape 1024x1024x1024 --compare "
+      "openblas,onednn\n"
       "  tessera bench ops --warmup 10 --iters 100 --min-time 0 --json",
       [flags] { return bench_ops(*flags); });
   command->add_option("--device", flags->device, "Whose kernels; see tessera --list-devices")
@@ -67,6 +75,13 @@ void add_bench_ops(CLI::App& parent, Action& action) {
       ->check(number_between(0, 3600))
       ->capture_default_str();
   command->add_flag("--cold", bench.cold, "Empty the caches of the operands before every run");
+  command
+      ->add_option("--compare", flags->compare,
+                   "Time these libraries in turns with our f32 products: openblas, onednn, blis, "
+                   "mkl; each looked for in TESSERA_OPENBLAS and so on, or given as openblas=FILE. "
+                   "The column is their time over ours")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_flag("--json", flags->json, "Print one JSON object a kernel and shape");
 }
 
