@@ -208,7 +208,8 @@ class FixedBench {
       c.record(*queue_, operands_, 0);
       queue_->begin();
       return true;
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kUnsupported) throw;
       return false;
     }
   }

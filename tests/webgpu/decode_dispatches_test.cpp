@@ -66,8 +66,12 @@ size_t count_dispatches(const TinyModelOptions& options) {
 TEST(DecodeDispatches, ALayerTakesFew) {
   TESSERA_NEEDS_ADAPTER();
   for (const DType dtype : {DType::kF32, DType::kQ4_1}) {
-    const size_t one = count_dispatches({.dtype = dtype, .n_layers = 1});
-    const size_t three = count_dispatches({.dtype = dtype, .n_layers = 3});
+    TinyModelOptions options;
+    options.dtype = dtype;
+    options.n_layers = 1;
+    const size_t one = count_dispatches(options);
+    options.n_layers = 3;
+    const size_t three = count_dispatches(options);
     const size_t of_layer = (three - one) / 2;
     EXPECT_EQ(of_layer * 2, three - one);
     EXPECT_LE(of_layer, kMaxDispatchesOfLayer) << name(dtype);

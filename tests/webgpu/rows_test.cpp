@@ -1,13 +1,16 @@
 // What ops_test does not reach: it places every tensor at an odd address, so that rows read single
 // values. Here the same rows read vec4s; they promise the same bits.
 
+#include <cmath>
 #include <random>
 
 #include "ops/elementwise/swiglu.hpp"
+#include "ops/embedding/gather_rows.hpp"
 #include "ops/matmul/linear_residual.hpp"
 #include "ops/matmul/norm_linear_group.hpp"
 #include "ops/norm/layernorm.hpp"
 #include "ops/norm/rmsnorm.hpp"
+#include "ops/rope/rope.hpp"
 #include "ops/rope/rope_kv_write.hpp"
 #include "ops/softmax/softmax.hpp"
 #include "ops/webgpu_rows.hpp"
@@ -101,6 +104,64 @@ TEST(WebGpuRows, SoftmaxHasTheSameBitsWhereverTensorsStart) {
       EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
       EXPECT_NE(got, random_values(3 * d, 2));
     }
+  }
+}
+
+TEST(WebGpuRows, RopeIsTheSameWhereverTensorsStart) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  constexpr int64_t kTokens = 3, kHeads = 3, kHeadDim = 24, kPairs = 8;  // 8 values pass through
+  for (const RopePairing pairing : {RopePairing::kInterleaved, RopePairing::kHalfSplit}) {
+    std::vector<float> first;
+    for (const int64_t skip : {0, 1, 64}) {
+      Tensor q = place(gpu, kTokens * kHeads, kHeadDim, skip, 1);
+      Tensor k = place(gpu, kTokens, kHeadDim, skip, 2);
+      Tensor rotation = place(gpu, kTokens * kPairs, 2, skip, 3);
+      q = q.reshaped({kTokens, kHeads, kHeadDim});
+      k = k.reshaped({kTokens, 1, kHeadDim});
+      rotation = rotation.reshaped({kTokens, kPairs, 2});
+      run<Rope>(gpu, {.q = q, .k = k, .rotation = rotation, .pairing = pairing});
+      std::vector<float> got = gpu.values<float>(q);
+      const std::vector<float> got_k = gpu.values<float>(k);
+      EXPECT_NE(got_k, random_values(kTokens * kHeadDim, 2));
+      got.insert(got.end(), got_k.begin(), got_k.end());
+      if (skip == 0) first = got;
+      ASSERT_EQ(got.size(), first.size());
+      for (size_t i = 0; i < got.size(); ++i) {  // drivers may fuse a product and a sum, or not
+        EXPECT_NEAR(got[i], first[i], 1e-6 * (1 + std::abs(first[i]))) << skip << " skipped";
+      }
+    }
+  }
+}
+
+// 144 MiB, which default limits do not bind at once: a dispatch for each part that they do.
+TEST(WebGpuRows, GatherRowsReadsATableAboveTheBindingLimit) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu({.default_limits = true});
+  constexpr int64_t kRows = 36864, kColumns = 1024;
+  Tensor table;
+  try {
+    table = gpu.empty(DType::kF32, {kRows, kColumns});
+  } catch (const Error& error) {
+    GTEST_SKIP() << "no memory for a table of 144 MiB: " << error.what();
+  }
+  ASSERT_GT(table.span_bytes(), gpu.capabilities().max_binding_bytes);
+  const std::vector<uint32_t> ids = {0, 36863, 5, 32000, 36864, 0xffffffff, 33000};
+  const auto n_ids = static_cast<int64_t>(ids.size());
+  for (const uint32_t id : ids) {
+    if (id >= kRows) continue;
+    const std::vector<float> row = random_values(kColumns, id);
+    write_tensor(table.slice(id, 1), std::as_bytes(std::span(row)));
+  }
+  const Tensor y = gpu.tensor(DType::kF32, {n_ids, kColumns}, random_values(n_ids * kColumns, 77));
+  EXPECT_EQ(
+      run<GatherRows>(gpu, {.y = y, .table = table, .ids = gpu.tensor(DType::kU32, {n_ids}, ids)}),
+      2u);
+  const std::vector<float> got = gpu.values<float>(y);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::vector<float> expected =
+        ids[i] < kRows ? random_values(kColumns, ids[i]) : std::vector<float>(kColumns);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), got.begin() + i * kColumns)) << i;
   }
 }
 

@@ -1,10 +1,16 @@
 // y[i] = table[ids[i]], decoded to f32; zeros for ids outside the table. One thread makes four values.
+// A table that no binding covers is looked up part by part: a dispatch makes the rows whose ids lie in
+// its part, and the first one the zeros.
 //   WEIGHT   as in weight_four.wgsl
+//   WIDE     1: y is written in vec4s, and a table of f32 read in them: firsts and strides of y, and
+//            table_first_byte and table_row_bytes of f32, count vec4s; else 0
 //   LIVE     1: rows from live[live_first] on are not touched
 struct Params {
   n_rows: u32,
   n_columns: u32,
   n_table_rows: u32,
+  part_begin: u32,  // the rows of the table that this dispatch sees
+  part_rows: u32,
   ids_first: u32,
   y_first: u32,
   y_stride: u32,
@@ -12,15 +18,33 @@ struct Params {
   table_row_bytes: u32,
   live_first: u32,
 }
+#if WIDE
+@group(0) @binding(0) var<storage, read_write> y: array<vec4<f32>>;
+#else
 @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+#endif
+#if WIDE && WEIGHT == 'f32'
+@group(0) @binding(1) var<storage, read> table: array<vec4<f32>>;
+#else
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
+#endif
 @group(0) @binding(2) var<storage, read> ids: array<u32>;
 #if LIVE
 @group(0) @binding(3) var<storage, read> live: array<u32>;
 #endif
 @group(0) @binding(${3 + LIVE}) var<uniform> params: Params;
 
+#if WIDE && WEIGHT == 'f32'
+fn table_four(row: u32, four: u32) -> vec4<f32> {
+  return table[params.table_first_byte + row * params.table_row_bytes + four];
+}
+#else
 #include 'ops/quantize/weight_four.wgsl'
+fn table_four(row: u32, four: u32) -> vec4<f32> {
+  return weight_four(params.table_first_byte + row * params.table_row_bytes, four,
+                     params.n_columns);
+}
+#endif
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_groups: vec3<u32>,
@@ -33,20 +57,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
   let n_fours = (params.n_columns + 3u) / 4u;
   let i = (group.y * n_groups.x + group.x) * 256u + thread;
   let row = i / n_fours;
-  let four = i % n_fours;
+  let four = i - row * n_fours;
   if (row >= n_rows) {
     return;
   }
   let id = ids[params.ids_first + row];
   var values = vec4<f32>(0.0);
-  if (id < params.n_table_rows) {
-    values = weight_four(params.table_first_byte + id * params.table_row_bytes, four,
-                         params.n_columns);
+  if (id >= params.part_begin && id - params.part_begin < params.part_rows) {
+    values = table_four(id - params.part_begin, four);
+  } else if (id < params.n_table_rows || params.part_begin > 0u) {
+    return;  // another part's
   }
+#if WIDE
+  y[params.y_first + row * params.y_stride + four] = values;
+#else
   let at = params.y_first + row * params.y_stride + 4u * four;
 #for k in 0..4
   if (4u * four + ${k}u < params.n_columns) {
     y[at + ${k}u] = values[${k}];
   }
 #endfor
+#endif
 }

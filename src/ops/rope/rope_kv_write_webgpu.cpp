@@ -2,16 +2,11 @@
 
 #include "base/checked.hpp"
 #include "device/kernel_table.hpp"
+#include "ops/rope/heads_webgpu.hpp"
 #include "ops/rope/rope_kv_write.hpp"
-#include "ops/webgpu_row.hpp"
 
 namespace tessera {
 namespace {
-
-/// A tensor of heads as rope_kv_write_rows.wgsl addresses it, in values.
-struct HeadsView {
-  uint32_t first, token_stride, head_stride;
-};
 
 /// Params of rope_kv_write_rows.wgsl.
 struct Params {
@@ -28,13 +23,6 @@ struct Params {
 struct Parts {
   bool q = false, k = false, v = false;
 };
-
-HeadsView heads_view(const Tensor& tensor, const webgpu::Capabilities& capabilities) {
-  const int64_t value_bytes = info(tensor.dtype).block_bytes;
-  return {.first = rows_view(tensor, capabilities).first,
-          .token_stride = static_cast<uint32_t>(tensor.stride_bytes[0] / value_bytes),
-          .head_stride = static_cast<uint32_t>(tensor.stride_bytes[1] / value_bytes)};
-}
 
 std::string pages_value(const Tensor& pages) {
   if (pages.dtype == DType::kF32) return "f32";
