@@ -158,25 +158,7 @@ fn rotated_k(head: u32, token: u32, e: u32) -> f32 {
 }
 #endif
 #if K && K_PAGES != 'f32' || V && V_PAGES != 'f32'
-// f32 to the bits of the nearest f16, ties to even.
-fn to_f16(value: f32) -> u32 {
-  let bits = bitcast<u32>(value);
-  let sign = (bits >> 16u) & 0x8000u;
-  let size = bits & 0x7fffffffu;
-  if (size >= 0x47800000u) {  // 2^16 and more
-    return sign | select(0x7c00u, 0x7e00u, size > 0x7f800000u);
-  }
-  if (size >= 0x38800000u) {  // a rounded mantissa may carry into the exponent
-    let rebased = size - 0x38000000u;
-    return sign | ((rebased + 0xfffu + ((rebased >> 13u) & 1u)) >> 13u);
-  }
-  let shift = 126u - (size >> 23u);  // subnormals are multiples of 2^-24
-  if (shift > 24u) {
-    return sign;
-  }
-  let mantissa = (size & 0x7fffffu) | 0x800000u;
-  return sign | ((mantissa + (1u << (shift - 1u)) - 1u + ((mantissa >> shift) & 1u)) >> shift);
-}
+#include 'ops/quantize/to_half.wgsl'
 #endif
 // Stores of two neighbours from value e on, which is even in whole words; the second may not be there.
 #if K
