@@ -256,6 +256,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #else
   let subgroup_size = 1u;
 #endif
+#if LIVE
+  let n_rows = min(${ROWS}u, live[params.live_first]);
+#else
+  let n_rows = ${ROWS}u;
+#endif
   let number = group.y * n_groups.x + group.x;
   // The output of this thread in the end: rows of x by columns of the workgroup.
   let row = thread / ${THREADS / TEAM * COLUMNS}u;
@@ -294,11 +299,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #endif
 #endfor
   workgroupBarrier();
-#if LIVE
-  if (row >= min(${ROWS}u, live[params.live_first])) {
-#else
-  if (row >= ${ROWS}u) {
-#endif
+  if (row >= n_rows) {
     return;
   }
   let n_parts = ${TEAM}u / subgroup_size;
