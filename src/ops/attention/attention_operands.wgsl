@@ -50,13 +50,11 @@ fn query_four(token: u32, head: u32, c: u32) -> vec4<f32> {
 #if WIDTH == 4
   return params.query_scale * q[row + c];
 #else
-  var result = vec4<f32>(0.0);
-#for n in 0..4
-  if (4u * c + ${n}u < ${HEAD_DIM}u) {
-    result[${n}] = params.query_scale * q[row + 4u * c + ${n}u];
-  }
-#endfor
-  return result;
+  let last = ${HEAD_DIM - 1}u;
+  let dims = vec4<u32>(4u * c) + vec4<u32>(0u, 1u, 2u, 3u);
+  let at = vec4<u32>(row) + min(dims, vec4<u32>(last));
+  return select(vec4<f32>(0.0), params.query_scale * vec4<f32>(q[at.x], q[at.y], q[at.z], q[at.w]),
+                dims <= vec4<u32>(last));
 #endif
 }
 
@@ -69,18 +67,18 @@ fn key_four(row: u32, c: u32) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
 #endif
 #else
-  var result = vec4<f32>(0.0);
-#for n in 0..4
-  if (4u * c + ${n}u < ${HEAD_DIM}u) {
-    let at = row + 4u * c + ${n}u;
+  let last = ${HEAD_DIM - 1}u;
+  let dims = vec4<u32>(4u * c) + vec4<u32>(0u, 1u, 2u, 3u);
+  let at = vec4<u32>(row) + min(dims, vec4<u32>(last));
 #if KV == 'f32'
-    result[${n}] = k[at];
+  let four = vec4<f32>(k[at.x], k[at.y], k[at.z], k[at.w]);
 #else
-    result[${n}] = unpack2x16float(k[at / 2u] >> (16u * (at & 1u))).x;
+  let shift = 16u * (at & vec4<u32>(1u));
+  let four = vec4<f32>(
+      unpack2x16float(k[at.x / 2u] >> shift.x).x, unpack2x16float(k[at.y / 2u] >> shift.y).x,
+      unpack2x16float(k[at.z / 2u] >> shift.z).x, unpack2x16float(k[at.w / 2u] >> shift.w).x);
 #endif
-  }
-#endfor
-  return result;
+  return select(vec4<f32>(0.0), four, dims <= vec4<u32>(last));
 #endif
 }
 
@@ -93,18 +91,18 @@ fn value_four(row: u32, c: u32) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
 #endif
 #else
-  var result = vec4<f32>(0.0);
-#for n in 0..4
-  if (4u * c + ${n}u < ${HEAD_DIM}u) {
-    let at = row + 4u * c + ${n}u;
+  let last = ${HEAD_DIM - 1}u;
+  let dims = vec4<u32>(4u * c) + vec4<u32>(0u, 1u, 2u, 3u);
+  let at = vec4<u32>(row) + min(dims, vec4<u32>(last));
 #if KV == 'f32'
-    result[${n}] = v[at];
+  let four = vec4<f32>(v[at.x], v[at.y], v[at.z], v[at.w]);
 #else
-    result[${n}] = unpack2x16float(v[at / 2u] >> (16u * (at & 1u))).x;
+  let shift = 16u * (at & vec4<u32>(1u));
+  let four = vec4<f32>(
+      unpack2x16float(v[at.x / 2u] >> shift.x).x, unpack2x16float(v[at.y / 2u] >> shift.y).x,
+      unpack2x16float(v[at.z / 2u] >> shift.z).x, unpack2x16float(v[at.w / 2u] >> shift.w).x);
 #endif
-  }
-#endfor
-  return result;
+  return select(vec4<f32>(0.0), four, dims <= vec4<u32>(last));
 #endif
 }
 

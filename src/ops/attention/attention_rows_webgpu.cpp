@@ -121,7 +121,9 @@ webgpu::TemplateValues add_bindings(const AttentionCall& call, int64_t width, bo
   if (call.paged() && keys) bindings.push_back(webgpu::read(call.tables));
   const auto uniform = static_cast<int64_t>(bindings.size());
   bindings.push_back(webgpu::uniform());
+  constexpr std::array<const char*, 3> kTake = {"all", "lone", "runs"};
   return {{"HEAD_DIM", call.head_dim()},
+          {"TAKE", std::string(kTake[static_cast<size_t>(call.tokens)])},
           {"WIDTH", width},
           {"KV", std::string(name(call.k.dtype))},
           {"PAGED", int64_t{call.paged()}},
@@ -218,14 +220,24 @@ int64_t attention_chunks_scratch_bytes(const AttentionCall& call) {
   return round_up<int64_t>(call.n_tokens() * call.n_heads() * n_chunks * per_chunk, 16);
 }
 
-bool supports_attention_chunks(const AttentionCall& call,
-                               const webgpu::Capabilities& capabilities) {
-  const int64_t n_sequences = call.paged() ? call.tables.dim(0) : 1;
-  const bool few =
-      call.n_tokens() <= std::max(kMaxChunkTokens, kMaxTokensPerSequence * n_sequences);
-  return few && supports_operands(call, capabilities) &&
+namespace {
+
+int64_t n_sequences(const AttentionCall& call) {
+  return call.paged() ? call.tables.dim(0) : 1;
+}
+
+bool has_room_for_chunks(const AttentionCall& call, const webgpu::Capabilities& capabilities) {
+  return supports_operands(call, capabilities) &&
          attention_chunks_scratch_bytes(call) <=
              std::min(kMaxScratchBytes, capabilities.max_binding_bytes);
+}
+
+}  // namespace
+
+bool supports_attention_chunks(const AttentionCall& call,
+                               const webgpu::Capabilities& capabilities) {
+  const int64_t most = std::max(kMaxChunkTokens, kMaxTokensPerSequence * n_sequences(call));
+  return call.n_tokens() <= most && has_room_for_chunks(call, capabilities);
 }
 
 void record_attention_chunks(Queue& queue, std::string_view op, const AttentionCall& call,
@@ -352,6 +364,20 @@ void record_attention_tiles(Queue& queue, std::string_view op, const AttentionCa
   webgpu::record(queue, op, {.file = "ops/attention/attention_tiles.wgsl", .values = values},
                  bindings, params_of(call, width, capabilities),
                  webgpu::fold(n_tile_groups(call, config), capabilities));
+}
+
+bool supports_mixed_attention(const AttentionCall& call, const webgpu::Capabilities& capabilities) {
+  return call.n_tokens() > 1 && n_sequences(call) > 1 && has_room_for_chunks(call, capabilities) &&
+         supports_attention_tiles(call, capabilities);
+}
+
+void record_mixed_attention(Queue& queue, std::string_view op, const AttentionCall& call,
+                            const Tensor& scratch) {
+  AttentionCall part = call;
+  part.tokens = TokenSet::kRuns;
+  record_attention_tiles(queue, op, part);
+  part.tokens = TokenSet::kLone;
+  record_attention_chunks(queue, op, part, scratch);
 }
 
 }  // namespace tessera

@@ -9,6 +9,10 @@
 
 namespace tessera {
 
+/// Tokens that a kernel takes: all; those whose sequence has no other token beside them (decoding);
+/// or the others (prompts).
+enum class TokenSet : uint8_t { kAll, kLone, kRuns };
+
 /// The arguments of either contract. Dense: positions, sequences, tables and live are absent.
 struct AttentionCall {
   Tensor y, q, k, v;
@@ -18,6 +22,7 @@ struct AttentionCall {
   int64_t window = 0;
   int64_t position_offset = 0;  ///< dense
   bool causal = true;
+  TokenSet tokens = TokenSet::kAll;  ///< of pages
 
   bool paged() const { return tables.defined(); }
   int64_t n_tokens() const { return q.dim(0); }
@@ -40,6 +45,11 @@ void record_attention_chunks(Queue& queue, std::string_view op, const AttentionC
 bool supports_attention_tiles(const AttentionCall& call, const webgpu::Capabilities& capabilities);
 void record_attention_tiles(Queue& queue, std::string_view op, const AttentionCall& call);
 
+/// Prompts and decoding sequences in one batch: lone tokens as chunks, the others as tiles.
+bool supports_mixed_attention(const AttentionCall& call, const webgpu::Capabilities& capabilities);
+void record_mixed_attention(Queue& queue, std::string_view op, const AttentionCall& call,
+                            const Tensor& scratch);
+
 /// The rows of either contract, best first.
 template <typename Op>
 void add_attention_rows(KernelTable& table, const webgpu::Capabilities& capabilities) {
@@ -58,6 +68,23 @@ void add_attention_rows(KernelTable& table, const webgpu::Capabilities& capabili
           },
       .traits = {.isa = "core", .reduction_order = "webgpu.chunks64"},
   });
+  if constexpr (std::is_same_v<Op, PagedAttention>) {
+    table.add<Op>({
+        .name = "tiles_beside_chunks",
+        .supports =
+            [=](const Args& args, const Caps&) {
+              return supports_mixed_attention(attention_call(args), capabilities);
+            },
+        .scratch_bytes =
+            [](const Args& args) { return attention_chunks_scratch_bytes(attention_call(args)); },
+        .run =
+            [](Queue& queue, const Args& args, const Tensor& scratch) {
+              record_mixed_attention(queue, Op::kName, attention_call(args), scratch);
+            },
+        // No reduction order: a token alone has another one than the same token in a prompt.
+        .traits = {.isa = "core"},
+    });
+  }
   table.add<Op>({
       .name = "tiles_of_queries",
       .supports =

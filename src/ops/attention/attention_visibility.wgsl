@@ -2,6 +2,8 @@
 //   PAGED     1: positions and sequences come from the batch; 0: dense keys of one sequence
 //   CAUSAL    dense keys only: 1: no key behind the query's position
 //   LIVE      1: tokens from live[live_first] on are not touched
+//   TAKE      'all' tokens; 'lone': only those whose sequence has no other token beside them; 'runs': only
+//             the others
 //   BATCH     binding of positions; sequences and live follow
 //   UNIFORM   binding of params
 struct Params {
@@ -52,10 +54,25 @@ fn live_tokens() -> u32 {
 #endif
 }
 
-// -1: the token is padding.
+// -1: the token is padding, or not to be taken.
 fn sequence_of(token: u32) -> i32 {
 #if PAGED
-  return sequences[params.sequences_first + token];
+  let sequence = sequences[params.sequences_first + token];
+#if TAKE != 'all'
+  let before = params.sequences_first + max(token, 1u) - 1u;
+  let behind = params.sequences_first + min(token + 1u, params.n_tokens - 1u);
+  let in_run = (token > 0u && sequences[before] == sequence) ||
+               (token + 1u < live_tokens() && sequences[behind] == sequence);
+#if TAKE == 'lone'
+  let taken = !in_run;
+#else
+  let taken = in_run;
+#endif
+  if (!taken) {
+    return -1;
+  }
+#endif
+  return sequence;
 #else
   return 0;
 #endif
