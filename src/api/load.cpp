@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/utf8.hpp"
 #include "models/llama_gguf.hpp"
+#include "ops/matmul/matmul.hpp"
 
 namespace tessera {
 inline namespace v1 {
@@ -36,8 +37,9 @@ int64_t choose_context(const LoadOptions& options, const GgufFile& file, int64_t
   return options.context;
 }
 
-/// Unless told, activations are only quantised where the device has a row that does it.
-Activations choose_activations(const LoadOptions& options, const KernelTable& table) {
+/// Unless told, activations are only quantised where the device has products with them.
+Activations choose_activations(const LoadOptions& options, const KernelTable& table,
+                               const Caps& caps) {
   switch (options.activations) {
     case ActivationMode::kF32:
       return Activations::kExact;
@@ -46,7 +48,10 @@ Activations choose_activations(const LoadOptions& options, const KernelTable& ta
     case ActivationMode::kAuto:
       break;
   }
-  return table.row_names("quantize_rows").empty() ? Activations::kExact : Activations::kQ8;
+  const Matmul::Args product = {.y = Tensor::dense(DType::kF32, {1, 32}),
+                                .x = Tensor::dense(DType::kQ8, {1, 32}),
+                                .w = Tensor::dense(DType::kQ4_0, {32, 32})};
+  return table.find<Matmul>(product, caps) == nullptr ? Activations::kExact : Activations::kQ8;
 }
 
 ModelInfo describe(const Model::Impl& impl, const std::filesystem::path& file,
@@ -91,7 +96,7 @@ Model Model::load(const std::filesystem::path& file, const LoadOptions& options)
   for (const auto& [op, row] : options.force) table.force(op, row);
 
   impl->file = GgufFile::open(file);
-  const Activations activations = choose_activations(options, table);
+  const Activations activations = choose_activations(options, table, impl->device->caps());
   impl->language_model = load_gguf_model(*impl->file, *impl->device, activations);
   impl->tokenizer = read_gguf_tokenizer(*impl->file, options.pretokenizer);
 

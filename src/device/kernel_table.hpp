@@ -58,13 +58,20 @@ class KernelTable {
   /// Throws Error{kUnsupported} that names the op and its rows when none fits.
   template <typename Op>
   const Row<Op>& pick(const typename Op::Args& args, const Caps& caps) const {
+    if (const Row<Op>* row = find<Op>(args, caps)) return *row;
+    refuse(Op::kName, caps);
+  }
+
+  /// The row that pick() gives; null where that throws.
+  template <typename Op>
+  const Row<Op>* find(const typename Op::Args& args, const Caps& caps) const {
     const auto forced = forced_.find(std::string(Op::kName));
     for (const Row<Op>& row : rows<Op>()) {
       if (row.traits.reference && !allow_reference_) continue;
       if (forced != forced_.end() && row.name != forced->second) continue;
-      if (row.supports(args, caps)) return row;
+      if (row.supports(args, caps)) return &row;
     }
-    refuse(Op::kName, caps);
+    return nullptr;
   }
 
   /// Only the row of that name runs for the op; throws Error{kInvalidArgument} listing the rows

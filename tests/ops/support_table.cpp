@@ -14,6 +14,7 @@
 #include "ops/cpu_rows.hpp"
 #ifdef TESSERA_HAS_WEBGPU
 #include "ops/webgpu_rows.hpp"
+#include "webgpu/tuning.hpp"
 #endif
 
 namespace tessera::conformance {
@@ -194,6 +195,7 @@ std::vector<Column> all_columns() {
   core.max_workgroup_threads = 256;
   core.max_grid = 65535;
   core.max_storage_buffers = 8;
+  core.tuning = &webgpu::tuning_for("");
   add_webgpu_rows(columns[1].table, core);
 #endif
   return columns;

@@ -14,10 +14,9 @@
 namespace tessera::webgpu {
 namespace {
 
-/// Norm with q, k and v; rotation of q and of k, and what is written to the cache (three);
-/// attention, with few keys one; output with the residual; norm with gate, up and SwiGLU; down with
-/// the residual.
-constexpr size_t kMaxDispatchesOfLayer = 8;
+/// Norm with q, k and v; rotation and what is written to the cache; attention, with few keys one;
+/// output with the residual; norm with gate, up and SwiGLU; down with the residual.
+constexpr size_t kMaxDispatchesOfLayer = 6;
 /// Lookups of the token and of the row that wants logits, norm with the head, argmax.
 constexpr size_t kMaxOtherDispatches = 4;
 

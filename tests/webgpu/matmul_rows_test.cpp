@@ -51,10 +51,6 @@ TEST(WebGpuRows, AWeightWithRowsAsLongAsABindingIsRefused) {
   EXPECT_FALSE(fits_sliced(Tensor::dense(DType::kF32, {1'000'000}), capabilities));
 }
 
-Tensor f32_matrix(int64_t rows, int64_t columns) {
-  return Tensor::dense(DType::kF32, {rows, columns});
-}
-
 /// A matrix that starts `skip` values (whole blocks) into its buffer.
 Tensor place(Gpu& gpu, DType dtype, const Shape& shape, int64_t skip, unsigned seed) {
   std::mt19937 random(seed);
@@ -136,10 +132,10 @@ TEST(WebGpuRows, TheGateIsAppliedWhileLoadingInOneDispatchWithoutMemory) {
   Gpu gpu;
   KernelTable table;
   add_webgpu_rows(table, gpu.capabilities());
-  MatmulResidualSwigluA::Args args = {.y = f32_matrix(512, 768),
-                                      .g = f32_matrix(512, 3072),
-                                      .u = f32_matrix(512, 3072),
-                                      .w = f32_matrix(3072, 768)};
+  MatmulResidualSwigluA::Args args = {.y = gpu.empty(DType::kF32, {512, 768}),
+                                      .g = gpu.empty(DType::kF32, {512, 3072}),
+                                      .u = gpu.empty(DType::kF32, {512, 3072}),
+                                      .w = gpu.empty(DType::kF32, {3072, 768})};
   // The row that is picked asks the arena for nothing: no [tokens, d_ff] buffer anywhere.
   Arena arena(gpu.device());
   PlanQueue plan(gpu.device(), table, arena);

@@ -30,7 +30,10 @@ void record_chunks(Queue& queue, const Tensor& to, const Tensor& from, const Ten
   const int64_t n_columns = from_values ? from.dim(1) : from.dim(1) / kCandidateBytes;
   const int64_t n_chunks = ceil_div(n_columns, chunk);
   RowsView x = rows_view(from, capabilities);
-  if (!from_values) x = {x.first / kCandidateBytes, x.stride / kCandidateBytes};
+  if (!from_values) {  // bytes until here
+    x.first /= static_cast<uint32_t>(kCandidateBytes);
+    x.stride /= static_cast<uint32_t>(kCandidateBytes);
+  }
   const Params params = {.n_rows = static_cast<uint32_t>(n_rows),
                          .n_columns = static_cast<uint32_t>(n_columns),
                          .chunk = static_cast<uint32_t>(chunk),
