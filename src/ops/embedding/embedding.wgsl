@@ -19,6 +19,12 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> output4: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
+// Whether all of row `id` lies in a binding of `length` values; they are fewer than 2^31, so that a
+// product that might overflow is too large already.
+fn has_row(id: u32, width: u32, length: u32) -> bool {
+  return f32(id) * f32(width) < 2147483648.0 && (id + 1u) * width <= length;
+}
+
 fn flat_index(group: vec3<u32>, groups: vec3<u32>, thread: u32) -> u32 {
   return ((group.z * groups.y + group.y) * groups.x + group.x) * 256u + thread;
 }
@@ -32,7 +38,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let t = i / width;
     let id = input_ids[t];
     var value = 0.0;
-    if (id < arrayLength(&weight) / width) {
+    if (has_row(id, width, arrayLength(&weight))) {
       value = weight[id * width + (i - t * width)];
     }
     output[i] = value;
@@ -48,7 +54,7 @@ fn main_vec4(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
     let t = i / width;
     let id = input_ids[t];
     var value = vec4<f32>(0.0);
-    if (id < arrayLength(&weight4) / width) {
+    if (has_row(id, width, arrayLength(&weight4))) {
       value = weight4[id * width + (i - t * width)];
     }
     output4[i] = value;

@@ -24,6 +24,7 @@ void record_part(Queue& queue, const GatherRows::Args& args, const RowSlice& par
                                            webgpu::read(args.ids)};
   if (args.live.defined()) bindings.push_back(webgpu::read(args.live));
   bindings.push_back(webgpu::uniform());
+  const int64_t fours = is_wide && is_f32 ? 4 : 1;  // decoding a block is work enough
   WeightView view = weight_view(table, capabilities);
   if (is_wide && is_f32) {
     const RowsView rows = rows_view(table, capabilities, 4);
@@ -43,9 +44,10 @@ void record_part(Queue& queue, const GatherRows::Args& args, const RowSlice& par
                  {.file = "ops/embedding/gather_rows_rows.wgsl",
                   .values = {{"WEIGHT", weight_value(table)},
                              {"WIDE", int64_t{is_wide}},
+                             {"FOURS", fours},
                              {"LIVE", int64_t{args.live.defined()}}}},
                  bindings, params,
-                 webgpu::fold(ceil_div(n_fours, kWorkgroupThreads), capabilities));
+                 webgpu::fold(ceil_div(n_fours, fours * kWorkgroupThreads), capabilities));
 }
 
 }  // namespace
