@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "api/devices.hpp"
 #include "base/thread_team.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_flags.hpp"
@@ -50,6 +51,26 @@ std::string compiler() {
 #endif
 }
 
+/// "23.5 GiB"; WebGPU does not tell how much memory a GPU has.
+std::string memory_text(const DeviceInfo& device) {
+  if (device.memory_bytes <= 0) return "memory unknown";
+  return human_bytes(static_cast<double>(device.memory_bytes));
+}
+
+/// What to do about kinds of devices of which there is none here: (kind, hint).
+std::vector<std::pair<std::string, std::string>> missing_devices() {
+  std::vector<std::pair<std::string, std::string>> missing;
+  bool has_webgpu = false;
+  for (const DeviceKind& kind : device_registry().kinds()) {
+    has_webgpu = has_webgpu || kind.name == "webgpu";
+    if (kind.list().empty()) missing.emplace_back(kind.name, kind.hint);
+  }
+  if (!has_webgpu) {
+    missing.emplace_back("webgpu", "this build lacks it; tools/fetch_wgpu.py gets what it needs");
+  }
+  return missing;
+}
+
 int doctor(bool json) {
   const Machine machine = inspect_machine();
   const std::vector<DeviceInfo> found = devices();
@@ -59,11 +80,14 @@ int doctor(bool json) {
   if (json) {
     Json device_list = Json::array();
     for (const DeviceInfo& device : found) {
-      device_list.push_back({{"spec", device.spec},
-                             {"name", device.name},
-                             {"memory_bytes", device.memory_bytes},
-                             {"features", device.features}});
+      device_list.push_back(
+          {{"spec", device.spec},
+           {"name", device.name},
+           {"memory_bytes", device.memory_bytes > 0 ? Json(device.memory_bytes) : Json(nullptr)},
+           {"features", device.features}});
     }
+    Json missing_list = Json::object();
+    for (const auto& [kind, hint] : missing_devices()) missing_list[kind] = hint;
     print_json({{"version", version()},
                 {"compiler", compiler()},
                 {"system", machine.system},
@@ -72,6 +96,7 @@ int doctor(bool json) {
                 {"memory_bytes", machine.memory_bytes},
                 {"available_bytes", machine.available_bytes},
                 {"devices", device_list},
+                {"missing_devices", missing_list},
                 {"default_model", {{"path", model.string()}, {"present", has_model}}}});
     return kExitOk;
   }
@@ -81,8 +106,10 @@ int doctor(bool json) {
   out("memory      {}, {} available\n", human_bytes(static_cast<double>(machine.memory_bytes)),
       human_bytes(static_cast<double>(machine.available_bytes)));
   for (const DeviceInfo& device : found) {
-    out("device      {}: {}; {}\n", device.spec, device.name, fmt::join(device.features, ", "));
+    out("device      {}: {}, {}; {}\n", device.spec, device.name, memory_text(device),
+        fmt::join(device.features, ", "));
   }
+  for (const auto& [kind, hint] : missing_devices()) out("no {:<8} {}\n", kind, hint);
   out("model       {}{}\n", model.string(),
       has_model ? "" : ": missing; tools/fetch_default_model.py gets it");
   flush_out();
@@ -93,8 +120,7 @@ int doctor(bool json) {
 
 int list_devices() {
   for (const DeviceInfo& device : devices()) {
-    out("{:<10} {}, {}\n", device.spec, device.name,
-        human_bytes(static_cast<double>(device.memory_bytes)));
+    out("{:<10} {}, {}\n", device.spec, device.name, memory_text(device));
   }
   flush_out();
   return kExitOk;

@@ -81,8 +81,10 @@ std::vector<std::string> Capabilities::to_strings() const {
   if (large_bindings()) result.emplace_back("large bindings");
   if (timestamps) result.emplace_back("timestamps");
   result.push_back(fmt::format("binding {} MiB", max_binding_bytes >> 20));
+  result.push_back(fmt::format("buffer {} MiB", max_buffer_bytes >> 20));
   result.push_back(fmt::format("workgroup memory {} KiB", max_workgroup_bytes >> 10));
   result.push_back(fmt::format("{} threads a workgroup", max_workgroup_threads));
+  result.push_back(fmt::format("{} workgroups a dimension", max_grid));
   result.push_back(fmt::format("{} storage buffers", max_storage_buffers));
   return result;
 }

@@ -133,9 +133,10 @@ TEST(Cli, DevicesAndDoctorNameTheCpu) {
   const Outcome list = run_tessera({"--list-devices"});
   EXPECT_EQ(list.exit_code, 0);
   EXPECT_TRUE(list.out.starts_with("cpu")) << list.out;
+  EXPECT_EQ(list.out.find(" 0 B"), std::string::npos) << list.out;
   const nlohmann::json doctor = run_tessera({"doctor", "--json"}).json();
   for (const char* key : {"version", "compiler", "system", "cpus", "allowed_cpus", "memory_bytes",
-                          "available_bytes", "devices", "default_model"}) {
+                          "available_bytes", "devices", "missing_devices", "default_model"}) {
     EXPECT_TRUE(doctor.contains(key)) << key;
   }
   EXPECT_EQ(doctor["devices"][0]["spec"], "cpu");
