@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "bench/gpu_measure.hpp"
 #include "bench/operands.hpp"
 #include "bench/peers.hpp"
 #include "bench/probes.hpp"
@@ -53,7 +54,8 @@ constexpr int kRounds = 5;
 struct Machine {
   std::unique_ptr<Device> device;
   KernelTable table;
-  std::optional<Probes> probes;  // of the CPU; other devices have none yet
+  std::optional<Probes> probes;         // of the CPU
+  std::optional<GpuProbes> gpu_probes;  // of a WebGPU device
   std::vector<std::unique_ptr<Peer>> peers = {};
 };
 
@@ -297,7 +299,15 @@ int bench_op(Machine& machine, const OpBenchOptions& options,
         reference.emplace();
         if (options.check) reference = reference_outputs<Op>(c);
       }
-      report(measure<Op>(machine, options, c, row, *reference));
+      if (machine.gpu_probes) {
+        std::vector<std::vector<double>> outputs;
+        BenchRow result = measure_on_gpu<Op>(*machine.device, machine.table, *machine.gpu_probes,
+                                             options, c, row, outputs);
+        if (!reference->empty()) result.error = relative_error(outputs, *reference);
+        report(result);
+      } else {
+        report(measure<Op>(machine, options, c, row, *reference));
+      }
       ++n_rows;
       if (options.single) return n_rows;
     }
@@ -330,7 +340,8 @@ int run_op_bench(const DeviceRegistry::Choice& choice, const OpBenchOptions& opt
   const DeviceOptions device_options = {.n_threads = options.n_threads, .isa = options.isa};
   Machine machine = {.device = choice.kind->make(choice.index, device_options),
                      .table = {},
-                     .probes = std::nullopt};
+                     .probes = std::nullopt,
+                     .gpu_probes = std::nullopt};
   machine.table = choice.kind->make_table(*machine.device, device_options);
   check_names(machine.table, options);
   const Caps& caps = machine.device->caps();
@@ -343,6 +354,7 @@ int run_op_bench(const DeviceRegistry::Choice& choice, const OpBenchOptions& opt
     }
     machine.peers = open_peers(options.compare, caps.parallelism);
   }
+  if (caps.kind == "webgpu") machine.gpu_probes.emplace(*machine.device);
   int n_rows = 0;
 #define TESSERA_BENCH_OP(Op) n_rows += bench_op<Op>(machine, options, report);
   TESSERA_FOR_EACH_OP(TESSERA_BENCH_OP)

@@ -27,8 +27,8 @@ struct OpBenchOptions {
 
 /// Times every row of the device on every bench case that the options select, in turns with the
 /// probes, and hands each result over as soon as it is there. One submit a run; the time is from
-/// submit to the end of wait. Returns how many rows ran. Throws Error{kInvalidArgument} for an op,
-/// row or shape that does not exist.
+/// submit to the end of wait. On a GPU: see gpu_measure.hpp. Returns how many rows ran. Throws
+/// Error{kInvalidArgument} for an op, row or shape that does not exist.
 int run_op_bench(const DeviceRegistry::Choice& choice, const OpBenchOptions& options,
                  const std::function<void(const BenchRow&)>& report);
 

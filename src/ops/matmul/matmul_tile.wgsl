@@ -9,6 +9,7 @@
 //   X_WIDTH        4: x (g and u) are addressed in fours of values, and so are first and stride
 //   W_WIDTH        4: the same of w, of a plain type; else bytes, or values when IN_OUT
 //   Y_WIDTH        4: the same of y, bias and residual
+//   WHOLE          1: the depth is whole steps (and parts), so that no load has to ask; with fours
 //   BIAS RESIDUAL  1: bindings that are there
 //   LIVE           1: rows from live[live_first] on are not touched
 //   SPLIT          1: workgroup z makes split_depth of the depth, and y is [z, row, column]
@@ -107,19 +108,26 @@ fn bf16_in(word: u32, i: u32) -> f32 {
   return bitcast<f32>((word >> (16u * (i & 1u))) << 16u);
 }
 
-// Values 4 i to 4 i + 3 of a row of x; zeros behind its end.
+// Values 4 i to 4 i + 3 of a row of x; zeros behind its end (anything, if WHOLE: only the step behind
+// the last one is loaded there, and not used).
 fn x_four(row: u32, i: u32) -> vec4<f32> {
   var four = vec4<f32>(0.0);
   let at = params.x_first + row * params.x_stride;
 #if X_WIDTH == 4
-  if (4u * i < params.depth) {
-#if X == 'f32'
-    four = x[at + i];
+#if WHOLE
+  let inside = min(i, params.depth / 4u - 1u);
+  {
 #else
-    four = ${X}_four(x[at + i]);
+  let inside = i;
+  if (4u * i < params.depth) {
+#endif
+#if X == 'f32'
+    four = x[at + inside];
+#else
+    four = ${X}_four(x[at + inside]);
 #endif
 #if GATE
-    four = silu(four) * x_up[params.u_first + row * params.u_stride + i];
+    four = silu(four) * x_up[params.u_first + row * params.u_stride + inside];
 #endif
   }
 #else
@@ -145,8 +153,13 @@ fn x_four(row: u32, i: u32) -> vec4<f32> {
 // Values 4 i to 4 i + 3 of row k of w; zeros behind the last row, anything behind the last column.
 fn w_four(k: u32, i: u32) -> vec4<f32> {
   var four = vec4<f32>(0.0);
+#if WHOLE
+  {
+    let at = params.w_first + min(k, params.depth - 1u) * params.w_stride;
+#else
   if (k < params.depth) {
     let at = params.w_first + k * params.w_stride;
+#endif
 #if W_WIDTH == 4
     let j = at + min(i, params.n_columns / 4u - 1u);
 #if WEIGHT == 'f32'
@@ -168,19 +181,25 @@ fn w_four(k: u32, i: u32) -> vec4<f32> {
   return four;
 }
 #else
-// Values 4 i to 4 i + 3 of row `row` of w; zeros behind its end.
+// Values 4 i to 4 i + 3 of row `row` of w; behind its end as x_four.
 fn w_four(row: u32, i: u32) -> vec4<f32> {
   var four = vec4<f32>(0.0);
+#if WHOLE
+  let inside = min(i, params.depth / 4u - 1u);
+  {
+#else
+  let inside = i;
   if (4u * i < params.depth) {
+#endif
     let at = params.w_first + row * params.w_stride;
 #if W_WIDTH == 4
 #if WEIGHT == 'f32'
-    four = weights[at + i];
+    four = weights[at + inside];
 #else
-    four = ${WEIGHT}_four(weights[at + i]);
+    four = ${WEIGHT}_four(weights[at + inside]);
 #endif
 #else
-    four = weight_four(at, i, params.depth);
+    four = weight_four(at, inside, params.depth);
 #endif
   }
   return four;
@@ -319,36 +338,40 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
 #endfor
 #endif
 #if PIPELINE == 2
-  var side = 0u;
 #for i in 0..BLOCKS_PER_THREAD
-  store${i}(thread, side, block${i});
+  store${i}(thread, 0u, block${i});
 #endfor
   workgroupBarrier();
-#else
-  const side = 0u;
 #endif
-  for (var begin = depth_begin; begin < depth_end; begin += ${STEP}u) {
+  // Two steps at a time where there are two buffers, so that all addresses in them are constants.
+  for (var begin = depth_begin; begin < depth_end; begin += ${(1 + (PIPELINE == 2)) * STEP}u) {
+#for side in 0..1 + (PIPELINE == 2)
+#if side == 1
+    if (begin + ${STEP}u >= depth_end) {  // the whole workgroup
+      break;
+    }
+#endif
 #if PIPELINE == 0
 #for i in 0..BLOCKS_PER_THREAD
-    store${i}(thread, side, load${i}(thread, row_begin, n_rows, column_begin, begin));
+    store${i}(thread, 0u, load${i}(thread, row_begin, n_rows, column_begin, begin));
 #endfor
     workgroupBarrier();
 #endif
 #if PIPELINE == 1
 #for i in 0..BLOCKS_PER_THREAD
-    store${i}(thread, side, block${i});
+    store${i}(thread, 0u, block${i});
 #endfor
     workgroupBarrier();
 #endif
 #if PIPELINE > 0
 #for i in 0..BLOCKS_PER_THREAD
-    block${i} = load${i}(thread, row_begin, n_rows, column_begin, begin + ${STEP}u);
+    block${i} = load${i}(thread, row_begin, n_rows, column_begin, begin + ${(side + 1) * STEP}u);
 #endfor
 #endif
 #for k in 0..STEP
     {
-      let x_step = side * ${STEP * TILE_ROWS / 4}u + ${k * TILE_ROWS / 4}u;
-      let w_step = side * ${STEP * TILE_COLUMNS / 4}u + ${k * TILE_COLUMNS / 4}u;
+      const x_step = ${(side * STEP + k) * TILE_ROWS / 4}u;
+      const w_step = ${(side * STEP + k) * TILE_COLUMNS / 4}u;
 #for c in 0..COLUMNS / 4
 #if PATCH_COLUMNS % 8 == 0 || COLUMNS == 4
       let w${c} = w_tile[w_step + ${c * PATCH_COLUMNS}u + (column_four ^ ${k / 4 * TURN % 8}u)];
@@ -373,12 +396,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
     }
 #endfor
 #if PIPELINE == 2
-    side = 1u - side;
 #for i in 0..BLOCKS_PER_THREAD
-    store${i}(thread, side, block${i});
+    store${i}(thread, ${1 - side}u, block${i});
 #endfor
 #endif
     workgroupBarrier();
+#endfor
   }
 
 #for r in 0..ROWS

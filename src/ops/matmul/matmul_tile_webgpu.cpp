@@ -65,8 +65,9 @@ Tensor columns_of(const Tensor& tensor, const RowSlice& columns) {
 }
 
 /// The first configuration that this product is large enough for, else the last.
-TileConfig choose(const std::vector<TileConfig>& configs, int64_t n_outputs) {
+TileConfig choose(const std::vector<TileConfig>& configs, int64_t n_outputs, bool plain) {
   for (const TileConfig& config : configs) {
+    if (config.plain_only != 0 && !plain) continue;
     if (n_outputs >= config.min_outputs) return config;
   }
   return configs.back();
@@ -83,6 +84,8 @@ webgpu::Kernel tile_kernel(const TileProduct& p, const TileConfig& c, int64_t x_
                      {"X_WIDTH", x_width},
                      {"W_WIDTH", w_width},
                      {"Y_WIDTH", y_width},
+                     {"WHOLE", int64_t{x_width == 4 && p.x.dim(1) % c.step == 0 &&
+                                       (w_width == 4 || is_block_format(p.w.dtype))}},
                      {"BIAS", int64_t{!split && p.bias.defined()}},
                      {"RESIDUAL", int64_t{!split && p.residual.defined()}},
                      {"LIVE", int64_t{p.live.defined()}},
@@ -126,7 +129,8 @@ void record_sum(Queue& queue, std::string_view op, const TileProduct& p, const T
 void record_part(Queue& queue, std::string_view op, const TileProduct& p, const Tensor& scratch) {
   const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
   const int64_t n_rows = p.y.dim(0), n_columns = p.y.dim(1), depth = p.x.dim(1);
-  const TileConfig config = choose(tile_configs(capabilities), n_rows * n_columns);
+  const TileConfig config =
+      choose(tile_configs(capabilities), n_rows * n_columns, !is_block_format(p.w.dtype));
   const int64_t n_tiles = config.n_tiles(n_rows, n_columns);
   const int64_t n_splits = scratch.defined() ? config.n_splits(n_tiles, depth) : 1;
   const bool split = n_splits > 1;
@@ -224,6 +228,7 @@ TileConfig::TileConfig(const webgpu::KernelConfig& config)
       patch_columns(config["patch_columns"]),
       pipeline(config["pipeline"]),
       min_outputs(config["min_outputs"]),
+      plain_only(config["plain_only"]),
       split_groups(config["split_groups"]),
       split_depth(config["split_depth"]) {
   check(config, *this);

@@ -22,6 +22,7 @@ struct TileConfig {
   int64_t patch_rows, patch_columns;  ///< threads that read neighbouring values
   int64_t pipeline;      ///< 1: load the next step before working on one; 2: and have two buffers
   int64_t min_outputs;   ///< take it for products of at least so many values of y
+  int64_t plain_only;    ///< 1: not for weights in block formats
   int64_t split_groups;  ///< split the depth to have about so many workgroups; 0: never
   int64_t split_depth;   ///< but into parts no smaller than this
 
