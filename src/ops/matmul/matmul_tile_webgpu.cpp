@@ -246,6 +246,7 @@ int64_t TileConfig::n_splits(int64_t tiles, int64_t depth) const {
 std::vector<TileConfig> tile_configs(const webgpu::Capabilities& capabilities) {
   std::vector<TileConfig> configs;
   for (const webgpu::Tuning* tuning : {capabilities.tuning, &webgpu::tunings().back()}) {
+    if (tuning == nullptr) continue;  // capabilities of no device (the support table)
     for (const webgpu::KernelConfig& config : tuning->of(kMatmulTile)) {
       const TileConfig tile(config);
       if (tile.runs_on(capabilities)) configs.push_back(tile);
