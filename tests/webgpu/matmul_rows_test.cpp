@@ -174,18 +174,20 @@ TEST(WebGpuRows, AHeadAboveTheBindingLimitIsMultipliedInParts) {
   write_tensor(w, bytes);
   const Tensor x = place(gpu, DType::kF32, {3, kDepth}, 0, 1);
   const Matmul::Args args = {.y = gpu.empty(DType::kF32, {3, kColumns}), .x = x, .w = w};
-  const auto& row = row_named<Matmul>(table, "tile");
-  ASSERT_TRUE(row.supports(args, gpu.device().caps()));
-  run_row(gpu, row, args);
-  const std::vector<float> got = gpu.values<float>(args.y), in = gpu.values<float>(x);
-  int64_t n_wrong = 0;
-  for (int64_t r = 0; r < 3; ++r) {
-    for (int64_t i = 0; i < kColumns; ++i) {
-      n_wrong += got[static_cast<size_t>(r * kColumns + i)] !=
-                 in[static_cast<size_t>(r * kDepth + i % kDepth)];
+  for (const std::string_view name : {"tile", "teams"}) {
+    const auto& row = row_named<Matmul>(table, name);
+    ASSERT_TRUE(row.supports(args, gpu.device().caps()));
+    run_row(gpu, row, args);
+    const std::vector<float> got = gpu.values<float>(args.y), in = gpu.values<float>(x);
+    int64_t n_wrong = 0;
+    for (int64_t r = 0; r < 3; ++r) {
+      for (int64_t i = 0; i < kColumns; ++i) {
+        n_wrong += got[static_cast<size_t>(r * kColumns + i)] !=
+                   in[static_cast<size_t>(r * kDepth + i % kDepth)];
+      }
     }
+    EXPECT_EQ(n_wrong, 0) << name;
   }
-  EXPECT_EQ(n_wrong, 0);
 }
 
 }  // namespace
