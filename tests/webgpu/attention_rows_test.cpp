@@ -86,8 +86,8 @@ TEST(WebGpuAttentionRows, GiveAQueryTheSameBitsInEveryBatch) {
   Gpu gpu;
   KernelTable table;
   add_webgpu_rows(table, gpu.capabilities());
-  // Enough queries for tiles of 32 rows, where few have tiles of 16.
-  constexpr int64_t kTokens = 3000, kHeads = 3, kHeadDim = 64;
+  // Enough queries for tiles of 64 rows, where few have tiles of 16.
+  constexpr int64_t kTokens = 3000, kHeads = 12, kHeadDim = 64;
   const Shape shape = {kTokens, kHeads, kHeadDim};
   const Tensor y = place(gpu, DType::kF32, shape, 0, 1), q = place(gpu, DType::kF32, shape, 0, 2);
   const Tensor k = place(gpu, DType::kF16, {kTokens, 1, kHeadDim}, 0, 3);

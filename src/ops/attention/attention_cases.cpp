@@ -81,7 +81,7 @@ std::vector<Case<Attention>> cases<Attention>() {
     }
     // Enough queries for every size of tile that a GPU's row may choose.
     for (const int64_t t : {3000, 6000}) {
-      Case<Attention>& many = cases.add("many_", t, t, {3, 1, 64}, kv);
+      Case<Attention>& many = cases.add("many_", t, t, {6, 1, 64}, kv);
       many.args.window = 40;
       many.quick = false;
     }

@@ -10,7 +10,9 @@
 //   THREAD_FOURS FOURS    vec4s of the output of a thread and row; of a head
 //   KV_STRIDE             vec4s between keys; odd, so that neighbouring keys lie in different banks
 //   LOADS                 vec4s of keys, and of values, that a thread loads: KEYS FOURS / (TX TY), rounded up
-//   STAGED                1: queries are copied to workgroup memory first; 0: there is no room for them
+//   UNROLL                vec4s of the depth of scores that a step takes; divides FOURS
+//   STAGED                1: queries are copied to workgroup memory first; 0: they are read
+//                         where they lie, which leaves room for more workgroups
 #include 'ops/attention/attention_visibility.wgsl'
 #include 'ops/attention/attention_operands.wgsl'
 #include 'ops/attention/attention_output.wgsl'
@@ -154,7 +156,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
       var s${i}_${h} = vec4<f32>(0.0);
 #endfor
 #endfor
-      for (var c = 0u; c < ${FOURS}u; c++) {
+      for (var pass_c = 0u; pass_c < ${FOURS}u; pass_c += ${UNROLL}u) {
+#for u in 0..UNROLL
+        {
+        let c = pass_c + ${u}u;
 #for h in 0..THREAD_KEYS
 #for n in 0..4
         let k${h}_${n} = kv_tile[(tx + ${TX * (4 * h + n)}u) * ${KV_STRIDE}u + c];
@@ -175,6 +180,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) n_grou
         s${i}_${h} = fma(across${h}_${n}, vec4<f32>(q${i}[${n}]), s${i}_${h});
 #endfor
 #endfor
+#endfor
+        }
 #endfor
       }
 
