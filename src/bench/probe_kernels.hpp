@@ -39,6 +39,9 @@ extern const ProbeKernels kProbeKernels;
 namespace avx512vnni {
 extern const ProbeKernels kProbeKernels;
 }
+namespace amx {
+extern const ProbeKernels kProbeKernels;
+}
 #endif
 
 }  // namespace tessera

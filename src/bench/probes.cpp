@@ -39,7 +39,7 @@ const ProbeKernels& kernels_of(cpu::Tier tier) {
 #if defined(__x86_64__)
   constexpr std::array<const ProbeKernels*, cpu::kNumTiers> kAll = {
       &portable::kProbeKernels, &avx2::kProbeKernels, &avx512::kProbeKernels,
-      &avx512vnni::kProbeKernels};
+      &avx512vnni::kProbeKernels, &amx::kProbeKernels};
   return *kAll[static_cast<size_t>(tier)];
 #else
   static_cast<void>(tier);

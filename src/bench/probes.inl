@@ -2,6 +2,9 @@
 
 #include "bench/probe_kernels.hpp"
 #include "cpu/simd.hpp"
+#if TESSERA_TIER == TESSERA_TIER_AMX
+#include "cpu/tiles.inl"
+#endif
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -137,7 +140,29 @@ inline Bytes ones() {
 }
 #endif
 
-#if TESSERA_TIER >= TESSERA_TIER_AVX2
+#if TESSERA_TIER == TESSERA_TIER_AMX
+// Four sums of 16 x 16 int32 from two pairs of full tiles: each loaded byte is used twice, as in
+// the best of kernels; here the tiles just stay.
+constexpr int64_t kOpsPerRound = 2 * 4 * 16 * 16 * 64;
+void dot_int8(int64_t n_rounds) noexcept {
+  TileConfig config;
+  for (int i = 0; i < 8; ++i) config.set(i, 16, 64);
+  configure_tiles(config);
+  const unsigned char bytes[16 * 64] = {};
+  load_tile<4>(bytes, 64);
+  load_tile<5>(bytes, 64);
+  load_tile<6>(bytes, 64);
+  load_tile<7>(bytes, 64);
+  for (int64_t round = 0; round < n_rounds; ++round) {
+    multiply_tiles_int8<0, 4, 6>();
+    multiply_tiles_int8<1, 4, 7>();
+    multiply_tiles_int8<2, 5, 6>();
+    multiply_tiles_int8<3, 5, 7>();
+  }
+  release_tiles();
+}
+#elif TESSERA_TIER >= TESSERA_TIER_AVX2
+constexpr int64_t kOpsPerRound = 2 * static_cast<int64_t>(sizeof(Bytes)) * kChains;
 void dot_int8(int64_t n_rounds) noexcept {
   Bytes chains[kChains];
   Bytes a = ones(), b = ones();
@@ -161,7 +186,7 @@ const ProbeKernels kProbeKernels = {
     .flops_per_round = 2 * kLanes * kChains,
 #if TESSERA_TIER >= TESSERA_TIER_AVX2
     .dot_int8 = dot_int8,
-    .int8_ops_per_round = 2 * static_cast<int64_t>(sizeof(Bytes)) * kChains,
+    .int8_ops_per_round = kOpsPerRound,
 #else
     .dot_int8 = nullptr,
     .int8_ops_per_round = 0,

@@ -2,6 +2,14 @@
 
 #include <fmt/ranges.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <array>
 #include <fstream>
 
@@ -11,7 +19,25 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::array<std::string_view, kNumTiers> kNames = {"portable", "avx2", "avx512",
-                                                            "avx512vnni"};
+                                                            "avx512vnni", "amx"};
+
+#if defined(__x86_64__)
+/// AMX with int8 and bf16 products, and leave to use it: the kernel saves tile registers only for
+/// processes that ask (arch_prctl(2), ARCH_REQ_XCOMP_PERM, state component 18: tile data).
+bool has_amx() {
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
+  constexpr unsigned kAll = kBf16 | kTile | kInt8;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAll) != kAll) return false;
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  static const bool granted = ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+#endif
 
 }  // namespace
 
@@ -41,6 +67,8 @@ bool runs(Tier tier) {
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
     case Tier::kAvx512Vnni:
       return runs(Tier::kAvx512) && __builtin_cpu_supports("avx512vnni");
+    case Tier::kAmx:
+      return runs(Tier::kAvx512Vnni) && has_amx();
   }
   return false;
 #else
@@ -49,7 +77,7 @@ bool runs(Tier tier) {
 }
 
 std::vector<Tier> available_tiers(std::string_view highest) {
-  Tier limit = Tier::kAvx512Vnni;
+  Tier limit = Tier::kAmx;
   if (!highest.empty()) {
     const auto wanted = tier_from_name(highest);
     if (!wanted) {

@@ -8,13 +8,14 @@
 namespace tessera::cpu {
 
 /// Instruction-set tiers, worst first; the numbers are those of TESSERA_TIER (cpu/tier.hpp).
-enum class Tier { kPortable = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };
-inline constexpr int kNumTiers = 4;
+enum class Tier { kPortable = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAmx = 4 };
+inline constexpr int kNumTiers = 5;
 
 std::string_view name(Tier tier);
 std::optional<Tier> tier_from_name(std::string_view name);
 
-/// True when this CPU and its operating system run the tier.
+/// True when this CPU and its operating system run the tier. Asking for AMX asks the system for the
+/// permission to use it, once; threads that exist then and later have it.
 bool runs(Tier tier);
 
 /// Tiers that this machine runs, best first, none above `highest` (empty: no limit). Throws

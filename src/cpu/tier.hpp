@@ -15,6 +15,7 @@
 #define TESSERA_TIER_AVX2 1        // AVX2, FMA, F16C
 #define TESSERA_TIER_AVX512 2      // AVX-512 F, BW, DQ, VL, CD
 #define TESSERA_TIER_AVX512VNNI 3  // and VNNI: integer dot products only
+#define TESSERA_TIER_AMX 4         // and AMX tiles: products of many tokens only
 
 /// Declares a kernel in the namespaces of every tier that the op is compiled for by default.
 #if defined(__x86_64__)
@@ -30,12 +31,12 @@
   }
 /// The kernels of that name, indexed by Tier; null where a tier has none.
 #define TESSERA_TIER_TABLE(kernel) \
-  { portable::kernel, avx2::kernel, avx512::kernel, nullptr }
+  { portable::kernel, avx2::kernel, avx512::kernel, nullptr, nullptr }
 #else
 #define TESSERA_DECLARE_TIERS(...) \
   namespace portable {             \
   __VA_ARGS__;                     \
   }
 #define TESSERA_TIER_TABLE(kernel) \
-  { portable::kernel, nullptr, nullptr, nullptr }
+  { portable::kernel, nullptr, nullptr, nullptr, nullptr }
 #endif

@@ -25,6 +25,11 @@ bool has_q8_dot(const Matmul::Args& args) {
          info(args.w.dtype).block_size == 32 && args.w.stride_bytes[0] < (int64_t{1} << 26);
 }
 
+/// Below a tile's worth of tokens vector instructions are as fast and need no decoded panel.
+bool has_q8_tiles(const Matmul::Args& args) {
+  return has_q8_dot(args) && args.x.dim(0) >= 16;
+}
+
 }  // namespace
 
 void add_matmul_cpu(KernelTable& table, const std::vector<cpu::Tier>& tiers) {
@@ -33,6 +38,10 @@ void add_matmul_cpu(KernelTable& table, const std::vector<cpu::Tier>& tiers) {
                                              .pack = pack,
                                              .supports = has_q8_dot};
 #if defined(__x86_64__)
+  CpuKernel<Matmul, MatmulCpuArgs> q8_tiles = {
+      .name = "q8_tiles", .tiers = {}, .pack = pack, .supports = has_q8_tiles};
+  q8_tiles.tiers[static_cast<size_t>(cpu::Tier::kAmx)] = amx::matmul_q8;
+  add_cpu_kernel(table, tiers, q8_tiles);
   q8_dot.tiers[static_cast<size_t>(cpu::Tier::kAvx512Vnni)] = avx512vnni::matmul_q8;
 #endif
   add_cpu_kernel(table, tiers, q8_dot);

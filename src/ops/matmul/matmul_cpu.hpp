@@ -23,6 +23,9 @@ TESSERA_DECLARE_TIERS(void matmul_rows(const MatmulCpuArgs&, Team&) noexcept;
 namespace avx512vnni {
 void matmul_q8(const MatmulCpuArgs&, Team&) noexcept;
 }
+namespace amx {
+void matmul_q8(const MatmulCpuArgs&, Team&) noexcept;
+}
 #endif
 
 /// Rows of w in a chunk where few tokens see them: chunks enough for many threads, yet of several

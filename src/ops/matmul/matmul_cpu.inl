@@ -1,5 +1,5 @@
 // The kernels of matmul on one instruction set: products of exact values (matmul_rows,
-// matmul_columns) and of q8 with 32-value blocks (matmul_q8). The VNNI tier has the last only.
+// matmul_columns) and of q8 with 32-value blocks (matmul_q8). VNNI and AMX have the last.
 
 #include "cpu/tier.hpp"
 
@@ -7,7 +7,7 @@
 #include "ops/matmul/matmul_columns.inl"
 #include "ops/matmul/matmul_exact.inl"
 #include "ops/matmul/matmul_q8_portable.inl"
-#elif TESSERA_TIER == TESSERA_TIER_AVX512VNNI
+#elif TESSERA_TIER >= TESSERA_TIER_AVX512VNNI
 #include "ops/matmul/matmul_q8.inl"
 #else
 #include "ops/matmul/matmul_columns.inl"
