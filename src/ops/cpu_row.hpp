@@ -23,10 +23,11 @@ struct CpuKernel {
   Pod (*pack)(const Args&, const Tensor& scratch);
   bool (*supports)(const Args&) = nullptr;  ///< all arguments when null
   int64_t (*scratch_bytes)(const Args&) = nullptr;
+  /// Kernels mostly sum over their tier's vector width: an order of its own for each tier.
+  std::string_view (*reduction_order)(cpu::Tier) = cpu::name;
 };
 
-/// Adds a row for each of the tiers (best first) that the kernel is compiled for. Kernels of
-/// different tiers sum over different vector widths: each tier is a reduction order of its own.
+/// Adds a row for each of the tiers (best first) that the kernel is compiled for.
 template <typename Op, typename Pod>
 void add_cpu_kernel(KernelTable& table, const std::vector<cpu::Tier>& tiers,
                     const CpuKernel<Op, Pod>& kernel) {
@@ -42,7 +43,7 @@ void add_cpu_kernel(KernelTable& table, const std::vector<cpu::Tier>& tiers,
             [function, pack = kernel.pack](Queue& queue, const Args& args, const Tensor& scratch) {
               cpu::cpu_queue(queue).record<Pod>(Op::kName, function, pack(args, scratch));
             },
-        .traits = {.isa = cpu::name(tier), .reduction_order = cpu::name(tier)},
+        .traits = {.isa = cpu::name(tier), .reduction_order = kernel.reduction_order(tier)},
     };
     if (kernel.scratch_bytes) row.scratch_bytes = kernel.scratch_bytes;
     table.add<Op>(std::move(row));

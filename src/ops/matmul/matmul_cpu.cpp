@@ -25,6 +25,11 @@ bool has_q8_dot(const Matmul::Args& args) {
          info(args.w.dtype).block_size == 32 && args.w.stride_bytes[0] < (int64_t{1} << 26);
 }
 
+/// On all AVX tiers, tiles included, the sums of blocks are added one after the other.
+std::string_view q8_order(cpu::Tier tier) {
+  return tier == cpu::Tier::kPortable ? cpu::name(tier) : "q8_blocks";
+}
+
 /// Below a tile's worth of tokens vector instructions are as fast and need no decoded panel.
 bool has_q8_tiles(const Matmul::Args& args) {
   return has_q8_dot(args) && args.x.dim(0) >= 16;
@@ -36,10 +41,14 @@ void add_matmul_cpu(KernelTable& table, const std::vector<cpu::Tier>& tiers) {
   CpuKernel<Matmul, MatmulCpuArgs> q8_dot = {.name = "q8_dot",
                                              .tiers = TESSERA_TIER_TABLE(matmul_q8),
                                              .pack = pack,
-                                             .supports = has_q8_dot};
+                                             .supports = has_q8_dot,
+                                             .reduction_order = q8_order};
 #if defined(__x86_64__)
-  CpuKernel<Matmul, MatmulCpuArgs> q8_tiles = {
-      .name = "q8_tiles", .tiers = {}, .pack = pack, .supports = has_q8_tiles};
+  CpuKernel<Matmul, MatmulCpuArgs> q8_tiles = {.name = "q8_tiles",
+                                               .tiers = {},
+                                               .pack = pack,
+                                               .supports = has_q8_tiles,
+                                               .reduction_order = q8_order};
   q8_tiles.tiers[static_cast<size_t>(cpu::Tier::kAmx)] = amx::matmul_q8;
   add_cpu_kernel(table, tiers, q8_tiles);
   q8_dot.tiers[static_cast<size_t>(cpu::Tier::kAvx512Vnni)] = avx512vnni::matmul_q8;
