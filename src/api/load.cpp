@@ -98,6 +98,12 @@ Model Model::load(const std::filesystem::path& file, const LoadOptions& options)
   impl->file = GgufFile::open(file);
   const Activations activations = choose_activations(options, table, impl->device->caps());
   impl->language_model = load_gguf_model(*impl->file, *impl->device, activations);
+  if (activations == Activations::kQ8 && impl->language_model->facts().has_block_weights &&
+      !options.allow_reference && !takes_quantised(table, impl->device->caps())) {
+    fail(ErrorKind::kUnsupported, "activations",
+         "expected auto or f32 on {}, got q8: it has no kernel for products of 8-bit activations",
+         options.device);
+  }
   impl->tokenizer = read_gguf_tokenizer(*impl->file, options.pretokenizer);
 
   const int64_t trained_context = impl->language_model->facts().trained_context;
