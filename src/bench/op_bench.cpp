@@ -92,8 +92,7 @@ std::vector<PeerRun> start_peers(const Machine& machine, const typename Op::Args
   if constexpr (std::is_same_v<Op, Matmul>) {
     if (!peers_have(args)) return runs;
     for (const std::unique_ptr<Peer>& peer : machine.peers) {
-      PeerRun run = {
-          peer.get(), std::vector<float>(static_cast<size_t>(args.y.shape.count())), {}};
+      PeerRun run = {peer.get(), std::vector<float>(static_cast<size_t>(args.y.shape.count())), {}};
       time_peer(args, run);
       runs.push_back(std::move(run));
     }

@@ -240,6 +240,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_fixed(*command, action);
   add_bench_tune(*command, action);
   add_bench_model(*command, action);
+  add_bench_exercises(*command, action);
 }
 
 }  // namespace tessera::cli

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <set>
 #include <sstream>
 
 #include "program.hpp"
@@ -85,6 +86,59 @@ TEST(CliRoofline, DrawsEveryPointAndTablesThem) {
     EXPECT_NE(outcome.out.find(label), std::string::npos) << label;
     EXPECT_NE(svg.find(std::string(">") + label), std::string::npos) << label;
   }
+}
+
+TEST(CliExercise, MatvecKernelsAgreeInBothBuilds) {
+  // Odd columns: a tail behind the vectors.
+  const Outcome outcome =
+      run_tessera({"bench", "matvec", "--rows", "37", "--cols", "101", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = outcome.json();
+  EXPECT_LT(json["largest_difference"], 1e-3);
+  std::set<std::string> builds;
+  for (const auto& row : json["rows"]) {
+    builds.insert(row["build"]);
+    EXPECT_EQ(row["bytes"], 4 * (37 * 101 + 101));
+    EXPECT_GT(row["gbs"], 0);
+  }
+  EXPECT_EQ(builds, (std::set<std::string>{"-O0", "-O3"}));
+  EXPECT_NE(json["verdict"].get<std::string>().find("GB/s"), std::string::npos);
+}
+
+TEST(CliExercise, PrefillChunksAgreeAndCountTheirReads) {
+  const Outcome outcome =
+      run_tessera({"bench", "prefill", "--tokens", "300", "--width", "64", "--no-large", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = outcome.json();
+  EXPECT_LE(json["chunk_difference"], 1e-4);
+  ASSERT_EQ(json["chunks"].size(), 3U);
+  const double weights = 4.0 * 64 * 64;
+  EXPECT_EQ(json["chunks"][0]["chunk"], 128);
+  EXPECT_EQ(json["chunks"][0]["weight_bytes"], 3 * weights);  // 128 + 128 + 44 tokens
+  EXPECT_EQ(json["chunks"][2]["chunk"], 300);
+  EXPECT_EQ(json["chunks"][2]["layer_weight_bytes"], 4 * weights);
+  ASSERT_EQ(json["two_layers"].size(), 2U);
+  EXPECT_EQ(json["two_layers"][1]["chunk"], 128);
+  EXPECT_LE(json["two_layers_difference"], 1e-3);
+  EXPECT_EQ(json["matvec"][0]["rows"], 2048);
+  EXPECT_NE(json["verdict"].get<std::string>().find("the best chunk is"), std::string::npos);
+}
+
+TEST(CliExercise, LadderStepsComputeTheSameProduct) {
+  // Two blocks of depth and a part of one of columns.
+  const Outcome outcome = run_tessera(
+      {"bench", "gemm-ladder", "--size", "320", "--threads", "2", "--runs", "1", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = outcome.json();
+  std::vector<std::string> names;
+  for (const auto& row : json["rows"]) {
+    names.push_back(row["step"]);
+    EXPECT_LT(row["error"], 1e-5) << row;
+    EXPECT_GT(row["gflops"], 0);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"naive", "vectorised", "blocked", "packed",
+                                             "micro-kernel", "threaded", "engine"}));
+  EXPECT_NE(json["verdict"].get<std::string>().find("320x320x320"), std::string::npos);
 }
 
 class CliModelBench : public testing::Test {

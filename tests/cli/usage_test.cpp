@@ -63,6 +63,10 @@ INSTANTIATE_TEST_SUITE_P(
         UsageCase{{"bench", "ops", "--isa", "mmx"}, {"mmx", "avx2"}},
         UsageCase{{"bench", "model", "m", "-o", "xml"}, {"--output", "md"}},
         UsageCase{{"bench", "model", "m", "-c", "8"}, {"--ctx", "514"}},
+        UsageCase{{"bench", "ops", "--compare", "eigen"}, {"--compare", "openblas", "eigen"}},
+        UsageCase{{"bench", "matvec", "--rows", "5"}, {"--cols"}},
+        UsageCase{{"bench", "prefill", "--tokens", "1"}, {"--tokens", "2 to"}},
+        UsageCase{{"bench", "gemm-ladder", "--size", "100"}, {"--size", "multiple of 64"}},
         UsageCase{{"roofline", "--rounds", "0"}, {"--rounds", "1 to"}},
         UsageCase{{"roofline", "--largest", "4096"}, {"--largest", "1 to 512"}},
         UsageCase{{"diff-trace", "a"}, {"B"}},
@@ -109,10 +113,20 @@ TEST(Cli, HelpAndVersionGoToStandardOutput) {
 }
 
 TEST(Cli, EveryCommandHasExamples) {
-  const std::vector<std::vector<std::string>> commands = {
-      {"run"},        {"tokenize"},   {"detokenize"},   {"logits"},
-      {"perplexity"}, {"info"},       {"bench", "ops"}, {"bench", "model"},
-      {"roofline"},   {"diff-trace"}, {"doctor"}};
+  const std::vector<std::vector<std::string>> commands = {{"run"},
+                                                          {"tokenize"},
+                                                          {"detokenize"},
+                                                          {"logits"},
+                                                          {"perplexity"},
+                                                          {"info"},
+                                                          {"bench", "ops"},
+                                                          {"bench", "model"},
+                                                          {"bench", "matvec"},
+                                                          {"bench", "prefill"},
+                                                          {"bench", "gemm-ladder"},
+                                                          {"roofline"},
+                                                          {"diff-trace"},
+                                                          {"doctor"}};
   for (std::vector<std::string> command : commands) {
     const std::string name = command.back();
     command.push_back("--help");
