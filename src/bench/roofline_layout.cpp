@@ -203,33 +203,42 @@ void choose_axes(const Roofline& roofline, Chart& chart) {
   chart.max_y = std::log10(high_y * 1.8);
 }
 
-bool add_roofs(const Ceilings& ceilings, Chart& chart, Placer& placer) {
+struct RoofTexts {
+  std::vector<std::string> peaks, slopes;
+};
+
+RoofTexts add_roofs(const Ceilings& ceilings, Chart& chart) {
   double highest = 0, fastest = 0;
   for (const auto& peak : ceilings.peaks) highest = std::max(highest, peak.gops);
   for (const MemoryFigures& level : ceilings.levels) fastest = std::max(fastest, level.read_gbs);
   const double floor = std::pow(10, chart.min_y), left = std::pow(10, chart.min_x);
   const double right = std::pow(10, chart.max_x);
-  std::vector<std::string> peak_texts, slope_texts;
+  RoofTexts texts;
   for (const Ceilings::PeakFigure& peak : ceilings.peaks) {
     const double from = std::max(left, peak.gops / fastest);
     chart.peaks.push_back(
         {{chart.x(from), chart.y(peak.gops)}, {chart.x(right), chart.y(peak.gops)}});
-    peak_texts.push_back(fmt::format("{} {:.0f} {}", name(peak.peak), peak.gops, unit(peak.peak)));
+    texts.peaks.push_back(fmt::format("{} {:.0f} {}", name(peak.peak), peak.gops, unit(peak.peak)));
   }
   for (const MemoryFigures& level : ceilings.levels) {
     const double from = std::max(left, floor / level.read_gbs);
     const double to = std::min(right, highest / level.read_gbs);
     chart.slopes.push_back({{chart.x(from), chart.y(from * level.read_gbs)},
                             {chart.x(to), chart.y(to * level.read_gbs)}});
-    slope_texts.push_back(
+    texts.slopes.push_back(
         fmt::format("{} ({}) {:.0f} GB/s", level.name, short_bytes(level.bytes), level.read_gbs));
   }
+  return texts;
+}
+
+/// False when one had no place.
+bool place_roofs(const RoofTexts& texts, const Chart& chart, Placer& placer) {
   bool all = true;
-  for (size_t i = 0; i < peak_texts.size(); ++i) {
-    all &= place_peak(placer, chart, chart.peaks[i], peak_texts[i]);
+  for (size_t i = 0; i < texts.peaks.size(); ++i) {
+    all &= place_peak(placer, chart, chart.peaks[i], texts.peaks[i]);
   }
-  for (size_t i = 0; i < slope_texts.size(); ++i) {
-    all &= place_slope(placer, chart, chart.slopes[i], slope_texts[i]);
+  for (size_t i = 0; i < texts.slopes.size(); ++i) {
+    all &= place_slope(placer, chart, chart.slopes[i], texts.slopes[i]);
   }
   return all;
 }
@@ -261,7 +270,9 @@ bool try_lay_out(const Roofline& roofline, double distance, Chart& chart) {
     constexpr double kRadius = kMarkRadius + 1;
     placer.block({at.x - kRadius, at.y - kRadius, at.x + kRadius, at.y + kRadius});
   }
-  bool all = add_roofs(roofline.all_threads(), chart, placer);
+  // Points first: the labels of roofs can slide along their lines.
+  const RoofTexts roofs = add_roofs(roofline.all_threads(), chart);
+  bool all = true;
   for (size_t i = 0; i < chart.marks.size(); ++i) {
     const Spot at = chart.marks[i].at;
     const auto n_near = std::ranges::count_if(chart.marks, [&](const Mark& other) {
@@ -269,7 +280,7 @@ bool try_lay_out(const Roofline& roofline, double distance, Chart& chart) {
     });
     all &= place_beside(placer, chart, at, texts[i], "point", n_near > 2 ? distance : kNear);
   }
-  return all;
+  return place_roofs(roofs, chart, placer) && all;
 }
 
 }  // namespace
