@@ -37,6 +37,14 @@ int64_t choose_context(const LoadOptions& options, const GgufFile& file, int64_t
   return options.context;
 }
 
+/// Whether the device has products of q8 activations.
+bool multiplies_q8(const KernelTable& table, const Caps& caps) {
+  const Matmul::Args product = {.y = Tensor::dense(DType::kF32, {1, 32}),
+                                .x = Tensor::dense(DType::kQ8, {1, 32}),
+                                .w = Tensor::dense(DType::kQ4_0, {32, 32})};
+  return table.find<Matmul>(product, caps) != nullptr;
+}
+
 /// Unless told, activations are only quantised where the device has products with them.
 Activations choose_activations(const LoadOptions& options, const KernelTable& table,
                                const Caps& caps) {
@@ -48,10 +56,7 @@ Activations choose_activations(const LoadOptions& options, const KernelTable& ta
     case ActivationMode::kAuto:
       break;
   }
-  const Matmul::Args product = {.y = Tensor::dense(DType::kF32, {1, 32}),
-                                .x = Tensor::dense(DType::kQ8, {1, 32}),
-                                .w = Tensor::dense(DType::kQ4_0, {32, 32})};
-  return table.find<Matmul>(product, caps) == nullptr ? Activations::kExact : Activations::kQ8;
+  return multiplies_q8(table, caps) ? Activations::kQ8 : Activations::kExact;
 }
 
 ModelInfo describe(const Model::Impl& impl, const std::filesystem::path& file,
@@ -99,7 +104,7 @@ Model Model::load(const std::filesystem::path& file, const LoadOptions& options)
   const Activations activations = choose_activations(options, table, impl->device->caps());
   impl->language_model = load_gguf_model(*impl->file, *impl->device, activations);
   if (activations == Activations::kQ8 && impl->language_model->facts().has_block_weights &&
-      !options.allow_reference && !takes_quantised(table, impl->device->caps())) {
+      !options.allow_reference && !multiplies_q8(table, impl->device->caps())) {
     fail(ErrorKind::kUnsupported, "activations",
          "expected auto or f32 on {}, got q8: it has no kernel for products of 8-bit activations",
          options.device);

@@ -25,7 +25,7 @@ struct TinyModelOptions {
   int n_kv_heads = 2;
   int d_ff = 128;
   int context = 256;
-  int vocab_size = 0;  ///< more tokens than tiny_vocabulary() has: filled up with "<filler N>"
+  int vocab_size = 0;      ///< more tokens than tiny_vocabulary() has: filled up with "<filler N>"
   bool tied = true;        ///< no output.weight: the embedding is the head
   int sliding_window = 0;  ///< 0: no such key
   double rope_theta = 10000.0;

@@ -104,7 +104,9 @@ TEST(Tuning, SplitsOfFewerRowsFitTheScratchOfMore) {
           if (planned == 0) continue;
           for (const TileConfig& config : tile_configs(capabilities)) {
             const int64_t splits = config.n_splits(config.n_tiles(rows, columns), depth);
-            if (splits > 1) EXPECT_LE(4 * splits * rows * columns, planned);
+            if (splits > 1) {
+              EXPECT_LE(4 * splits * rows * columns, planned);
+            }
           }
         }
       }
