@@ -12,7 +12,7 @@ export TESSERA_DEFAULT_MODEL
 cmake build/release >/dev/null
 
 echo "== the long suites, every CPU tier of this machine"
-ctest --test-dir build/release --output-on-failure --no-tests=error -L all
+ctest --test-dir build/release --output-on-failure --no-tests=error -L all -j "$(nproc)"
 
 echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
 ./dev build asan
