@@ -7,9 +7,8 @@
 // Grid: main T; main_vec4 ceil(T / 4), for D divisible by 4. Where that exceeds 65,535, dispatch
 // any (x, y, z) whose product is at least as large.
 //
-// In main a team of 16, 64 or 256 threads takes a row, so that short rows do not leave most of a
-// workgroup idle: the first groups of the grid then take 16 or 4 rows each, and the others none. In
-// main_vec4 a workgroup takes four rows at once, or 16 short ones. Rows of
+// A team of 16, 64 or 256 threads takes a row, so that short rows do not leave most of a workgroup
+// idle: the first groups of main's grid then take 16 or 4 rows each, and the others none. Rows of
 // up to 4096 values stay in registers, 16 values a thread, all loads under way at once; longer ones
 // are read three times.
 
@@ -33,9 +32,6 @@ struct Params {
 // Of each thread, then of each part of a team.
 var<workgroup> thread_sums: array<f32, 256>;
 var<workgroup> part_sums: array<f32, 64>;
-// The same of four rows.
-var<workgroup> of_four: array<vec4<f32>, 256>;
-var<workgroup> parts_of_four: array<vec4<f32>, 16>;
 
 fn flat_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
@@ -182,156 +178,9 @@ fn centred_quad(x: vec4<f32>, mean: f32, d: u32, end: u32) -> vec4<f32> {
   return select(vec4<f32>(0.0), x - mean, d < end);
 }
 
-// Sums over the whole workgroup of four values at once, one of each row.
-fn four_sums(value: vec4<f32>, thread: u32) -> vec4<f32> {
-  of_four[thread] = value;
-  workgroupBarrier();
-  if (thread < 16u) {
-    var sum = vec4<f32>(0.0);
-    for (var k = thread; k < 256u; k += 64u) {
-      sum += (of_four[k] + of_four[k + 16u]) + (of_four[k + 32u] + of_four[k + 48u]);
-    }
-    parts_of_four[thread] = sum;
-  }
-  workgroupBarrier();
-  var total = vec4<f32>(0.0);
-  for (var k = 0u; k < 16u; k += 4u) {
-    total += (parts_of_four[k] + parts_of_four[k + 1u]) +
-             (parts_of_four[k + 2u] + parts_of_four[k + 3u]);
-  }
-  return total;
-}
-
-// What a thread holds of a row: of its vec4s the thread-th and every 256th after it.
-struct Row {
-  x0: vec4<f32>,
-  x1: vec4<f32>,
-  x2: vec4<f32>,
-  x3: vec4<f32>,
-}
-
-fn end_of(row: u32, width: u32) -> u32 {
-  return select(0u, width, row < params.seq_len);
-}
-
-fn load_row(row: u32, width: u32, thread: u32) -> Row {
-  let begin = row * width;
-  let end = end_of(row, width);
-  var r = Row(load_quad(begin, thread, end), vec4<f32>(0.0), vec4<f32>(0.0), vec4<f32>(0.0));
-  if (width > 256u) {
-    r.x1 = load_quad(begin, thread + 256u, end);
-    r.x2 = load_quad(begin, thread + 512u, end);
-    r.x3 = load_quad(begin, thread + 768u, end);
-  }
-  return r;
-}
-
-fn sum_of_row(r: Row) -> f32 {
-  return sum_of((r.x0 + r.x1) + (r.x2 + r.x3));
-}
-
-fn squares_of(r: Row) -> f32 {
-  return sum_of(fma(r.x0, r.x0, fma(r.x1, r.x1, fma(r.x2, r.x2, r.x3 * r.x3))));
-}
-
-// The thread's vec4s less the mean, where they lie in a row of `width`.
-fn centred_row(r: Row, mean: f32, width: u32, thread: u32) -> Row {
-  return Row(centred_quad(r.x0, mean, thread, width),
-             centred_quad(r.x1, mean, thread + 256u, width),
-             centred_quad(r.x2, mean, thread + 512u, width),
-             centred_quad(r.x3, mean, thread + 768u, width));
-}
-
 fn store_quad(begin: u32, d: u32, end: u32, y: vec4<f32>) {
   if (d < end) {
-    output4[begin + d] = y;
-  }
-}
-
-// Rows of up to 64 vec4s, a team of 16 threads each.
-fn short_row(row: u32, thread: u32) {
-  let width = params.hidden_size / 4u;
-  let lane = thread % 16u;
-  let begin = row * width;
-  let end = end_of(row, width);
-  let r = Row(load_quad(begin, lane, end), load_quad(begin, lane + 16u, end),
-              load_quad(begin, lane + 32u, end), load_quad(begin, lane + 48u, end));
-  let mean = mean_of(team_sum(sum_of_row(r), thread, 16u));
-  let x0 = centred_quad(r.x0, mean, lane, width);
-  let x1 = centred_quad(r.x1, mean, lane + 16u, width);
-  let x2 = centred_quad(r.x2, mean, lane + 32u, width);
-  let x3 = centred_quad(r.x3, mean, lane + 48u, width);
-  let scale = scale_of(team_sum(squares_of(Row(x0, x1, x2, x3)), thread, 16u));
-  let at = min(vec4<u32>(lane, lane + 16u, lane + 32u, lane + 48u), vec4<u32>(width - 1u));
-  store_quad(begin, lane, end, fma(x0 * scale, weight4[at.x], bias4[at.x]));
-  store_quad(begin, lane + 16u, end, fma(x1 * scale, weight4[at.y], bias4[at.y]));
-  store_quad(begin, lane + 32u, end, fma(x2 * scale, weight4[at.z], bias4[at.z]));
-  store_quad(begin, lane + 48u, end, fma(x3 * scale, weight4[at.w], bias4[at.w]));
-}
-
-// The d-th vec4 of each of the four rows.
-fn store_quads(first: u32, width: u32, d: u32, q: Row, scales: vec4<f32>) {
-  if (d < width) {
-    let w = weight4[d];
-    let b = bias4[d];
-    store_quad(first * width, d, end_of(first, width), fma(q.x0 * scales.x, w, b));
-    store_quad((first + 1u) * width, d, end_of(first + 1u, width), fma(q.x1 * scales.y, w, b));
-    store_quad((first + 2u) * width, d, end_of(first + 2u, width), fma(q.x2 * scales.z, w, b));
-    store_quad((first + 3u) * width, d, end_of(first + 3u, width), fma(q.x3 * scales.w, w, b));
-  }
-}
-
-fn scales_of(squares: vec4<f32>) -> vec4<f32> {
-  return vec4<f32>(scale_of(squares.x), scale_of(squares.y), scale_of(squares.z),
-                   scale_of(squares.w));
-}
-
-// Of up to 1024.
-fn four_rows(first: u32, thread: u32) {
-  let width = params.hidden_size / 4u;
-  var r0 = load_row(first, width, thread);
-  var r1 = load_row(first + 1u, width, thread);
-  var r2 = load_row(first + 2u, width, thread);
-  var r3 = load_row(first + 3u, width, thread);
-  let means = four_sums(vec4<f32>(sum_of_row(r0), sum_of_row(r1), sum_of_row(r2), sum_of_row(r3)),
-                        thread) / f32(params.hidden_size);
-  r0 = centred_row(r0, means.x, width, thread);
-  r1 = centred_row(r1, means.y, width, thread);
-  r2 = centred_row(r2, means.z, width, thread);
-  r3 = centred_row(r3, means.w, width, thread);
-  let scales = scales_of(four_sums(vec4<f32>(squares_of(r0), squares_of(r1), squares_of(r2),
-                                             squares_of(r3)), thread));
-  store_quads(first, width, thread, Row(r0.x0, r1.x0, r2.x0, r3.x0), scales);
-  if (width > 256u) {
-    store_quads(first, width, thread + 256u, Row(r0.x1, r1.x1, r2.x1, r3.x1), scales);
-    store_quads(first, width, thread + 512u, Row(r0.x2, r1.x2, r2.x2, r3.x2), scales);
-    store_quads(first, width, thread + 768u, Row(r0.x3, r1.x3, r2.x3, r3.x3), scales);
-  }
-}
-
-fn quads_of_rows(first: u32, width: u32, d: u32, means: vec4<f32>) -> Row {
-  return Row(load_quad(first * width, d, end_of(first, width)) - means.x,
-             load_quad((first + 1u) * width, d, end_of(first + 1u, width)) - means.y,
-             load_quad((first + 2u) * width, d, end_of(first + 2u, width)) - means.z,
-             load_quad((first + 3u) * width, d, end_of(first + 3u, width)) - means.w);
-}
-
-fn four_long_rows(first: u32, thread: u32) {
-  let width = params.hidden_size / 4u;
-  var sums = vec4<f32>(0.0);
-  for (var d = thread; d < width; d += 256u) {
-    let q = quads_of_rows(first, width, d, vec4<f32>(0.0));
-    sums += vec4<f32>(sum_of(q.x0), sum_of(q.x1), sum_of(q.x2), sum_of(q.x3));
-  }
-  let means = four_sums(sums, thread) / f32(params.hidden_size);
-  sums = vec4<f32>(0.0);
-  for (var d = thread; d < width; d += 256u) {
-    let q = quads_of_rows(first, width, d, means);
-    sums += vec4<f32>(dot(q.x0, q.x0), dot(q.x1, q.x1), dot(q.x2, q.x2), dot(q.x3, q.x3));
-  }
-  let scales = scales_of(four_sums(sums, thread));
-  for (var d = thread; d < width; d += 256u) {
-    store_quads(first, width, d, quads_of_rows(first, width, d, means), scales);
+    output4[begin + d] = fma(y, weight4[d], bias4[d]);
   }
 }
 
@@ -339,16 +188,49 @@ fn four_long_rows(first: u32, thread: u32) {
 fn main_vec4(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
              @builtin(local_invocation_index) thread: u32) {
   let width = params.hidden_size / 4u;
-  let rows_of_group = select(4u, 16u, width <= 64u);
-  let first_row = flat_group(group, groups) * rows_of_group;
-  if (first_row >= params.seq_len) {
-    return;
-  }
-  if (width <= 64u) {
-    short_row(first_row + thread / 16u, thread);
-  } else if (width <= 1024u) {
-    four_rows(first_row, thread);
-  } else {
-    four_long_rows(first_row, thread);
+  let team_size = select(select(256u, 64u, width <= 256u), 16u, width <= 64u);
+  let n_teams = 256u / team_size;
+  // At least the four rows that the grid leaves to a group.
+  let first_row = flat_group(group, groups) * max(n_teams, 4u);
+  let end_row = min(first_row + max(n_teams, 4u), params.seq_len);
+  for (var team_row = first_row; team_row < end_row; team_row += n_teams) {
+    let row = team_row + thread / team_size;
+    let lane = thread % team_size;
+    let begin = row * width;
+    let end = select(0u, width, row < params.seq_len);
+    if (width <= 4u * team_size) {
+      var x0 = load_quad(begin, lane, end);
+      var x1 = load_quad(begin, lane + team_size, end);
+      var x2 = load_quad(begin, lane + 2u * team_size, end);
+      var x3 = load_quad(begin, lane + 3u * team_size, end);
+      let mean = mean_of(team_sum(sum_of((x0 + x1) + (x2 + x3)), thread, team_size));
+      x0 = centred_quad(x0, mean, lane, end);
+      x1 = centred_quad(x1, mean, lane + team_size, end);
+      x2 = centred_quad(x2, mean, lane + 2u * team_size, end);
+      x3 = centred_quad(x3, mean, lane + 3u * team_size, end);
+      let squares = fma(x0, x0, fma(x1, x1, fma(x2, x2, x3 * x3)));
+      let scale = scale_of(team_sum(sum_of(squares), thread, team_size));
+      store_quad(begin, lane, end, x0 * scale);
+      store_quad(begin, lane + team_size, end, x1 * scale);
+      store_quad(begin, lane + 2u * team_size, end, x2 * scale);
+      store_quad(begin, lane + 3u * team_size, end, x3 * scale);
+    } else {
+      var sum = vec4<f32>(0.0);
+      for (var d = lane; d < width; d += 4u * team_size) {
+        sum += (load_quad(begin, d, end) + load_quad(begin, d + team_size, end)) +
+               (load_quad(begin, d + 2u * team_size, end) +
+                load_quad(begin, d + 3u * team_size, end));
+      }
+      let mean = mean_of(team_sum(sum_of(sum), thread, team_size));
+      var squares = vec4<f32>(0.0);
+      for (var d = lane; d < width; d += team_size) {
+        let x = centred_quad(load_quad(begin, d, end), mean, d, end);
+        squares = fma(x, x, squares);
+      }
+      let scale = scale_of(team_sum(sum_of(squares), thread, team_size));
+      for (var d = lane; d < width; d += team_size) {
+        store_quad(begin, d, end, (load_quad(begin, d, end) - mean) * scale);
+      }
+    }
   }
 }
