@@ -19,6 +19,9 @@ void on_interrupt(int signal_number) {
 }
 
 void on_bus_error(int) {
+  // Several threads of the team may read the file: the first one tells, and ends the process.
+  static std::atomic<bool> told = false;
+  while (told.exchange(true)) pause();
   constexpr char kMessage[] =
       "tessera: reading a mapped file failed: the model file became shorter while in use, or its "
       "disk reports errors; check the file and start again\n";
