@@ -65,9 +65,17 @@ struct StartedStep::Flight {
   std::vector<uint32_t> tokens;  // of all parts
   int64_t n_rows = 0;
   bool want_logits = false;
-  bool landed = false;
+  bool landed = false;     // the device is done with it
+  bool committed = false;  // its sequences know of it
   StepResult result;
   std::optional<Error> error;
+
+  bool shares_sequence(const Flight& other) const {
+    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+      return std::any_of(other.parts.begin(), other.parts.end(),
+                         [&](const Part& its) { return its.sequence == part.sequence; });
+    });
+  }
 };
 
 Sequence::Sequence(Engine& engine) : engine_(&engine) {
@@ -101,7 +109,7 @@ Sequence::~Sequence() {
 void Sequence::settle() const noexcept {
   if (n_in_flight_ == 0) return;
   const std::lock_guard lock(engine_->mutex_);
-  engine_->land_until(last_flight_);
+  engine_->settle(last_flight_);
 }
 
 int64_t Sequence::reuse_prefix(std::span<const uint32_t> tokens, int64_t most) {
@@ -141,14 +149,14 @@ StartedStep& StartedStep::operator=(StartedStep&& other) noexcept {
 StartedStep::~StartedStep() {
   if (flight_ == nullptr) return;
   const std::lock_guard lock(engine_->mutex_);
-  engine_->land_until(flight_->number);
+  engine_->settle(flight_->number);
   engine_->release(*flight_);
 }
 
 void StartedStep::finish(StepResult& result) {
   TESSERA_DCHECK(flight_ != nullptr);
   const std::lock_guard lock(engine_->mutex_);
-  engine_->land_until(flight_->number);
+  engine_->settle(flight_->number);
   std::swap(result, flight_->result);
   const std::optional<Error> error = std::exchange(flight_->error, std::nullopt);
   engine_->release(*std::exchange(flight_, nullptr));
@@ -267,7 +275,7 @@ StartedStep Engine::start(std::span<const StepRequest> requests, bool want_logit
   for (const StepRequest& request : requests) {
     // An id that is not among those of the newest step has to come by way of the host.
     const Sequence& sequence = *request.sequence;
-    if (request.tokens.empty() && !follows_on_device(sequence)) land_until(sequence.last_flight_);
+    if (request.tokens.empty() && !follows_on_device(sequence)) settle(sequence.last_flight_);
   }
   check_requests(requests);
   try {
@@ -369,7 +377,7 @@ Engine::Flight& Engine::take_off(std::span<const StepRequest> requests, bool wan
   flight.tokens.clear();
   flight.n_rows = 0;
   flight.want_logits = want_logits;
-  flight.landed = false;
+  flight.landed = flight.committed = false;
   for (const StepRequest& request : requests) {
     Sequence& sequence = *request.sequence;
     flight.n_rows += rows_of(request);
@@ -384,23 +392,26 @@ Engine::Flight& Engine::take_off(std::span<const StepRequest> requests, bool wan
   return flight;
 }
 
-void Engine::land_until(uint64_t number) {
+/// Waits for the step of that number and tells its sequences, which are the caller's. A step that
+/// was released is settled.
+void Engine::settle(uint64_t number) {
   for (Flight& flight : flights_) {
     if (flight.number > number) return;
     if (!flight.landed) land(flight);
+    if (flight.number == number) commit(flight);
   }
 }
 
-/// Waits for the oldest step that has not landed.
+/// Waits for the oldest step that has not landed, which may be another thread's: so its sequences
+/// are left alone.
 void Engine::land(Flight& flight) {
   const Status status = receive(flight);
-  if (status.ok()) return commit(flight);
+  if (status.ok()) return;
   // What was started behind it goes on from tokens that do not count.
   for (Flight& lost : flights_) {
     if (lost.number < flight.number) continue;
     if (!lost.landed) (void)receive(lost);
     lost.error = status.error();
-    cancel(lost);
   }
 }
 
@@ -418,29 +429,31 @@ Status Engine::receive(Flight& flight) {
   return status.ok() ? std::move(logits_status) : std::move(status);
 }
 
-/// The step is through: only now do its tokens count.
+/// The step is through: only now do its tokens count. Earlier steps of its sequences first.
 void Engine::commit(Flight& flight) {
+  if (flight.committed) return;
+  flight.committed = true;
+  for (Flight& earlier : flights_) {
+    if (earlier.number >= flight.number) break;
+    if (earlier.shares_sequence(flight)) commit(earlier);
+  }
   auto token = flight.tokens.begin();
   for (const Flight::Part& part : flight.parts) {
     Sequence& sequence = *part.sequence;
     const auto n = static_cast<int64_t>(part.n_tokens);
+    sequence.n_in_flight_ -= n;
+    if (flight.error) {
+      sequence.last_row_ = -1;
+      kv_pool_->truncate(sequence.pages_, sequence.length());
+      continue;
+    }
     if (part.follows) {
       sequence.tokens_.push_back(sequence.last_id_);
     } else {
       sequence.tokens_.insert(sequence.tokens_.end(), token, token + n);
       token += n;
     }
-    sequence.n_in_flight_ -= n;
     if (part.row >= 0) sequence.last_id_ = flight.result.greedy_ids[static_cast<size_t>(part.row)];
-  }
-}
-
-void Engine::cancel(Flight& flight) {
-  for (const Flight::Part& part : flight.parts) {
-    Sequence& sequence = *part.sequence;
-    sequence.n_in_flight_ = 0;
-    sequence.last_row_ = -1;
-    kv_pool_->truncate(sequence.pages_, sequence.length());
   }
 }
 

@@ -158,11 +158,10 @@ class Engine {
   void build_batch(std::span<const StepRequest> requests);
   void run_batch(std::span<const StepRequest> requests, bool want_logits);
   Flight& take_off(std::span<const StepRequest> requests, bool want_logits);
-  void land_until(uint64_t number);
+  void settle(uint64_t number);
   void land(Flight& flight);
   Status receive(Flight& flight);
   void commit(Flight& flight);
-  void cancel(Flight& flight);
   void release(Flight& flight);
   const Step& recorded_step(const Bucket& bucket);
   std::unique_ptr<Step> record(const Bucket& bucket);
