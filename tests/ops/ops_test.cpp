@@ -21,15 +21,18 @@ struct Flags {
   std::string device = "cpu";
   DeviceOptions device_options;
   Options options;
+  bool own_tuning = false;
   bool support = false;
   bool help = false;
 };
 
 constexpr std::string_view kUsage =
     "usage: ops_test [--device cpu|mock|...] [--op NAME] [--row NAME] [--isa TIER] [--threads N]\n"
-    "                [--default-limits] [--runtime-checks] [--quick] [--list] [--support]\n"
+    "                [--default-limits] [--runtime-checks] [--own-tuning] [--quick] [--list]\n"
+    "                [--support]\n"
     "  --default-limits  GPU: only what every implementation has\n"
     "  --runtime-checks  GPU: kernels with bounds checks\n"
+    "  --own-tuning      GPU: only the configurations of its family, not all that ship\n"
     "  --quick    leave out the cases that take long\n"
     "  --list     also print every row, and the cases that no kernel supports\n"
     "  --support  print docs/support.md and run nothing\n";
@@ -65,6 +68,8 @@ Flags parse(int argc, char** argv) {
       flags.device_options.default_limits = true;
     } else if (flag == "--runtime-checks") {
       flags.device_options.runtime_checks = true;
+    } else if (flag == "--own-tuning") {
+      flags.own_tuning = true;
     } else if (flag == "--quick") {
       flags.options.quick = true;
     } else if (flag == "--list") {
@@ -108,7 +113,8 @@ int run(const Flags& flags) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, tell_and_crash);
   check_all(harness, flags.options, report);
   // Again for the rows that have configurations, with each that ships.
-  const int n_tunings = choice.kind->n_tunings ? choice.kind->n_tunings() : 0;
+  const bool all_tunings = choice.kind->n_tunings && !flags.own_tuning;
+  const int n_tunings = all_tunings ? choice.kind->n_tunings() : 0;
   for (int i = 0; i < n_tunings; ++i) {
     DeviceOptions tuned = flags.device_options;
     tuned.tuning = i;
