@@ -15,10 +15,6 @@ uint64_t new_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-int64_t request_tokens(const StepRequest& request) {
-  return request.tokens.empty() ? 1 : static_cast<int64_t>(request.tokens.size());
-}
-
 bool cancelled(const GenerateOptions& options) {
   return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
 }
@@ -108,7 +104,7 @@ bool Generating::start_next(const Model::Impl& model, std::span<Generating> all,
       if (one.done_ || one.decoding() != decoding || budget == 0) continue;
       flight.requests.push_back(one.next_request(budget));
       flight.takers.push_back(&one);
-      budget -= static_cast<int64_t>(flight.requests.back().tokens.size());
+      budget -= flight.requests.back().n_tokens();
       want_logits |= flight.requests.back().rows != LogitRows::kNone && !one.sampler_.greedy();
     }
   }
@@ -117,9 +113,9 @@ bool Generating::start_next(const Model::Impl& model, std::span<Generating> all,
   return true;
 }
 
-bool Generating::start_ahead(const Model::Impl& model, std::span<Generating> all,
+void Generating::start_ahead(const Model::Impl& model, std::span<Generating> all,
                              const Flight& flight, Flight& ahead) {
-  if (!model.device->caps().asynchronous) return false;
+  if (!model.device->caps().asynchronous) return;
   ahead.requests.clear();
   ahead.takers.clear();
   for (size_t i = 0; i < flight.requests.size(); ++i) {
@@ -131,16 +127,20 @@ bool Generating::start_ahead(const Model::Impl& model, std::span<Generating> all
   // Who needs a look at the logits first, or has more of a prompt to run, must not be left behind.
   const auto n_running = static_cast<size_t>(
       std::count_if(all.begin(), all.end(), [](const Generating& one) { return !one.done_; }));
-  if (ahead.requests.empty() || ahead.requests.size() != n_running) return false;
-  ahead.step = model.engine->start(ahead.requests, false);
-  return true;
+  if (ahead.requests.empty() || ahead.requests.size() != n_running) return;
+  try {
+    ahead.step = model.engine->start(ahead.requests, false);
+  } catch (const Error&) {
+    // The step in flight is finished first: what it gives must not be lost. If a step behind it is
+    // wanted then, start_next() meets the same error and throws it.
+  }
 }
 
 bool Generating::goes_on_from(const StepRequest& request) const {
   if (request.rows == LogitRows::kNone || !sampler_.greedy() || cancelled(options_)) return false;
   // The step on its way gives one id, the step ahead runs it.
   const auto n_known = static_cast<int64_t>(result_.ids.size()) + 1;
-  const int64_t length = sequence_->length() + request_tokens(request);
+  const int64_t length = sequence_->length() + request.n_tokens();
   return n_known < options_.max_tokens && length < model_.engine->context();
 }
 

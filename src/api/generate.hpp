@@ -41,8 +41,8 @@ class Generating {
   /// Starts a step with all that have something to run; false when none has.
   static bool start_next(const Model::Impl& model, std::span<Generating> all, Flight& flight);
   /// Starts the step behind `flight` before its tokens are known, where the device computes beside
-  /// us and nothing but those tokens is missing; false elsewhere.
-  static bool start_ahead(const Model::Impl& model, std::span<Generating> all, const Flight& flight,
+  /// us and nothing but those tokens is missing.
+  static void start_ahead(const Model::Impl& model, std::span<Generating> all, const Flight& flight,
                           Flight& ahead);
   bool decoding() const { return n_prefilled_ == result_.prompt_ids.size(); }
   /// What to run next, at most `budget` tokens.

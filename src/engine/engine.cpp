@@ -34,10 +34,6 @@ BatchLimits make_limits(const ModelFacts& facts, const EngineOptions& options) {
   return limits;
 }
 
-int64_t n_tokens_of(const StepRequest& request) {
-  return request.tokens.empty() ? 1 : static_cast<int64_t>(request.tokens.size());
-}
-
 int64_t rows_of(const StepRequest& request) {
   switch (request.rows) {
     case LogitRows::kNone:
@@ -47,7 +43,7 @@ int64_t rows_of(const StepRequest& request) {
     case LogitRows::kAll:
       break;
   }
-  return n_tokens_of(request);
+  return request.n_tokens();
 }
 
 }  // namespace
@@ -296,7 +292,7 @@ StartedStep Engine::start(std::span<const StepRequest> requests, bool want_logit
 void Engine::check_requests(std::span<const StepRequest> requests) const {
   int64_t n_tokens = 0, n_rows = 0;
   for (const StepRequest& request : requests) {
-    n_tokens += n_tokens_of(request);
+    n_tokens += request.n_tokens();
     n_rows += rows_of(request);
     if (request.tokens.empty() && request.sequence->last_row_ < 0) {
       fail(ErrorKind::kInvalidArgument, "tokens",
@@ -317,10 +313,11 @@ void Engine::check_requests(std::span<const StepRequest> requests) const {
   }
 }
 
-/// Whether the greedy id of the sequence's last step is still on the device, among the ids of the
-/// newest step.
+/// Whether the greedy id of the sequence's last step is on the device alone, among the ids of the
+/// newest step. Of a step that has landed the host has it, or its error.
 bool Engine::follows_on_device(const Sequence& sequence) const {
-  return sequence.n_in_flight_ > 0 && sequence.last_flight_ == n_started_;
+  return !flights_.empty() && !flights_.back().landed &&
+         flights_.back().number == sequence.last_flight_;
 }
 
 void Engine::build_batch(std::span<const StepRequest> requests) {
@@ -328,7 +325,7 @@ void Engine::build_batch(std::span<const StepRequest> requests) {
   for (const StepRequest& request : requests) {
     Sequence& sequence = *request.sequence;
     const int64_t length = sequence.length() + sequence.n_in_flight_;
-    const int64_t new_length = length + n_tokens_of(request);
+    const int64_t new_length = length + request.n_tokens();
     if (new_length > options_.context) {
       fail(ErrorKind::kOutOfMemory, "context",
            "{} tokens do not fit into the context of {}; --ctx "
@@ -358,7 +355,7 @@ void Engine::run_batch(std::span<const StepRequest> requests, bool want_logits) 
       const Tensor newest_ids = outputs(limits_.max_logit_rows).greedy_ids;
       queue_->copy(token_ids.slice(i_token, 1), newest_ids.slice(request.sequence->last_row_, 1));
     }
-    i_token += n_tokens_of(request);
+    i_token += request.n_tokens();
   }
   if (batch_->n_logit_rows() > 0) {
     queue_->request(results.greedy_ids);
@@ -382,10 +379,10 @@ Engine::Flight& Engine::take_off(std::span<const StepRequest> requests, bool wan
     Sequence& sequence = *request.sequence;
     flight.n_rows += rows_of(request);
     const int64_t row = rows_of(request) > 0 ? flight.n_rows - 1 : -1;
-    const auto n_tokens = static_cast<size_t>(n_tokens_of(request));
+    const auto n_tokens = static_cast<size_t>(request.n_tokens());
     flight.parts.push_back({&sequence, n_tokens, request.tokens.empty(), row});
     flight.tokens.insert(flight.tokens.end(), request.tokens.begin(), request.tokens.end());
-    sequence.n_in_flight_ += n_tokens_of(request);
+    sequence.n_in_flight_ += request.n_tokens();
     sequence.last_flight_ = flight.number;
     sequence.last_row_ = row;
   }

@@ -66,6 +66,8 @@ struct StepRequest {
   /// Empty: one token, the greedy id of the sequence's last step, which may still be in flight.
   std::span<const uint32_t> tokens;
   LogitRows rows = LogitRows::kLast;
+
+  int64_t n_tokens() const { return tokens.empty() ? 1 : static_cast<int64_t>(tokens.size()); }
 };
 
 /// What a step gave, for the rows of its requests in their order.
@@ -74,8 +76,9 @@ struct StepResult {
   std::vector<float> logits;         ///< [n_rows, vocab_size], if asked for
 };
 
-/// A step between Engine::start and finish(). Dropped without finish(), it runs all the same. Its
-/// sequences must not be destroyed while it is in flight, nor the engine.
+/// A step between Engine::start and finish(), for the thread that started it. Dropped without
+/// finish(), it runs all the same. A sequence that is changed or destroyed before waits for it; the
+/// engine must outlive it.
 class StartedStep {
  public:
   StartedStep() = default;

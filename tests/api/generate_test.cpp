@@ -195,6 +195,34 @@ TEST_P(Generate, AFullContextEndsTheTextOrThrows) {
   }
 }
 
+TEST_P(Generate, WhatWasGeneratedBeforeAnErrorIsDelivered) {
+  const Model model = load({.context = 64});  // two pages of 32 tokens
+  // A prompt whose eighth token ends a character, so that all of the text is streamed at once.
+  std::vector<uint32_t> prompt(25, 9);
+  GenerateOptions eight = kGreedy;
+  eight.max_tokens = 8;
+  Generation expected;
+  for (uint32_t last = 10; last < 60; ++last) {
+    prompt.back() = last;
+    expected = Session(model).generate(prompt, eight);
+    if (expected.text.find("\xEF\xBF\xBD") == std::string::npos) break;
+  }
+  Session other(model);
+  other.generate(std::vector<uint32_t>{9}, eight);  // holds the second page
+  Session session(model);
+  std::string streamed;
+  try {
+    session.generate(prompt, kGreedy, [&](std::string_view text) {
+      streamed += text;
+      return true;
+    });
+    FAIL() << "there are pages for 32 tokens";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfMemory);
+  }
+  EXPECT_EQ(streamed, expected.text) << "25 tokens of the prompt and seven more have room";
+}
+
 TEST_P(Generate, RefusesBadPrompts) {
   const Model model = load({.context = 40});
   Session session(model);
