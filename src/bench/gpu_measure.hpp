@@ -38,8 +38,8 @@ std::vector<Operands<Op>> make_operand_sets(Device& device, const Case<Op>& c, i
 }
 
 /// Times a row on a case: many dispatches a submit, by the device's clock where it has one, in
-/// turns with the probes. What memory binds gets sets of operands in turn, so that no cache holds
-/// what comes next.
+/// turns with the probes. What memory binds, and everything with `cold`, gets sets of operands in
+/// turn, so that no cache holds what comes next. Warm-ups, iterations and seconds count submits.
 template <typename Op>
 BenchRow measure_on_gpu(Device& device, const KernelTable& table, GpuProbes& probes,
                         const OpBenchOptions& options, const Case<Op>& c, const Row<Op>& row,
@@ -47,8 +47,9 @@ BenchRow measure_on_gpu(Device& device, const KernelTable& table, GpuProbes& pro
   constexpr double kColdBytes = 5e8, kCachedIntensity = 40, kStepNs = 4e6;
   const Cost cost = Op::cost(c.args);
   const bool memory_bound = cost.flops < kCachedIntensity * cost.bytes;
+  const bool cold = memory_bound || options.cold;
   const int64_t n_sets =
-      memory_bound ? std::clamp<int64_t>(static_cast<int64_t>(kColdBytes / cost.bytes), 3, 64) : 1;
+      cold ? std::clamp<int64_t>(static_cast<int64_t>(kColdBytes / cost.bytes), 3, 64) : 1;
   const std::vector<Operands<Op>> sets = make_operand_sets<Op>(device, c, n_sets);
   Arena arena(device);
   PlanQueue plan(device, table, arena);
@@ -70,28 +71,22 @@ BenchRow measure_on_gpu(Device& device, const KernelTable& table, GpuProbes& pro
   const std::unique_ptr<Step> many = record(n);
   timer.warm_up(*many);
 
-  BenchRow result;
-  result.op = Op::kName;
-  result.case_name = c.name;
-  result.shape = shape_label<Op>(c.args);
-  result.dtype = dtype_label<Op>(c.args);
-  result.row = row.name;
-  result.device = device.caps().kind;
-  result.threads = device.caps().parallelism;
-  result.flops = cost.flops;
-  result.bytes = cost.bytes;
-  result.cold = memory_bound;
-  result.origin = origin();
+  for (int64_t i = 0; i < options.warmup; ++i) timer.run_ns(*many, n);
+
+  BenchRow result = describe_row(device, c, row);
+  result.cold = cold;
   result.origin.machine = device.caps().name;
   std::vector<double> times, gflops, gbs, dispatch_ns;
-  const int64_t n_steps = std::max<int64_t>(5, options.iterations);
-  for (int64_t i = 0; i < n_steps; ++i) {
+  double timed_ns = 0;
+  while (static_cast<int64_t>(times.size()) < options.iterations ||
+         timed_ns < options.min_seconds * 1e9) {
     times.push_back(timer.run_ns(*many, n));
+    timed_ns += times.back() * static_cast<double>(n);
     gbs.push_back(probes.copy_gbs(static_cast<int64_t>(cost.bytes), n_sets));
     gflops.push_back(probes.f32_gflops());
     dispatch_ns.push_back(probes.dispatch_ns());
   }
-  result.iterations = n_steps * n;
+  result.iterations = static_cast<int64_t>(times.size()) * n;
   result.time_ns = spread_of(std::move(times));
   result.ceiling = {.gflops = spread_of(std::move(gflops)).median,
                     .gbs = spread_of(std::move(gbs)).median,

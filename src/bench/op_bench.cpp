@@ -14,12 +14,15 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "bench/gpu_measure.hpp"
 #include "bench/operands.hpp"
 #include "bench/peers.hpp"
 #include "bench/probes.hpp"
 #include "cpu/device.hpp"
 #include "ops/all_ops.hpp"
+
+#ifdef TESSERA_HAS_WEBGPU
+#include "bench/gpu_measure.hpp"
+#endif
 
 namespace tessera::bench {
 
@@ -54,9 +57,11 @@ constexpr int kRounds = 5;
 struct Machine {
   std::unique_ptr<Device> device;
   KernelTable table;
-  std::optional<Probes> probes;         // of the CPU
-  std::optional<GpuProbes> gpu_probes;  // of a WebGPU device
+  std::optional<Probes> probes = {};  // of the CPU
   std::vector<std::unique_ptr<Peer>> peers = {};
+#ifdef TESSERA_HAS_WEBGPU
+  std::optional<GpuProbes> gpu_probes = {};
+#endif
 };
 
 /// A peer's runs on the operands of a case.
@@ -152,10 +157,10 @@ struct CeilingSamples {
   }
 };
 
-/// Runs one row on one case.
+/// Runs one row on one case, a submit a run.
 template <typename Op>
-BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>& c,
-                 const Row<Op>& row, const std::vector<std::vector<double>>& reference) {
+BenchRow measure_submits(Machine& machine, const OpBenchOptions& options, const Case<Op>& c,
+                         const Row<Op>& row, const std::vector<std::vector<double>>& reference) {
   Device& device = *machine.device;
   const Operands<Op> operands = make_operands<Op>(device, c);
   Arena arena(device);
@@ -169,19 +174,8 @@ BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>
   launch_row(*queue, row, operands.args);
   const std::unique_ptr<Step> step = queue->end();
 
-  const Cost cost = Op::cost(operands.args);
-  BenchRow result;
-  result.op = Op::kName;
-  result.case_name = c.name;
-  result.shape = shape_label<Op>(c.args);
-  result.dtype = dtype_label<Op>(c.args);
-  result.row = row.name;
-  result.device = device.caps().kind;
-  result.threads = device.caps().parallelism;
-  result.flops = cost.flops;
-  result.bytes = cost.bytes;
+  BenchRow result = describe_row(device, c, row);
   result.cold = options.cold;
-  result.origin = origin();
   time_step(*queue, *step);
   if (!reference.empty()) result.error = relative_error(read_outputs<Op>(operands.args), reference);
   for (int64_t i = 0; i < options.warmup; ++i) time_step(*queue, *step);
@@ -191,7 +185,7 @@ BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>
   const bool int8 = result.dtype.ends_with("/q8");
   std::vector<PeerRun> peers = start_peers<Op>(machine, operands.args);
   for (int round = 1; round <= kRounds; ++round) {
-    ceiling.take(machine, *queue, *empty, cost.bytes, int8, options.cold);
+    ceiling.take(machine, *queue, *empty, result.bytes, int8, options.cold);
     double round_ns = 0;
     while (static_cast<int64_t>(samples.size()) * kRounds < options.iterations * round ||
            round_ns * kRounds < options.min_seconds * 1e9) {
@@ -216,6 +210,21 @@ BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>
   result.ceiling = ceiling.median();
   result.peers = finish_peers<Op>(operands.args, std::move(peers));
   return result;
+}
+
+template <typename Op>
+BenchRow measure(Machine& machine, const OpBenchOptions& options, const Case<Op>& c,
+                 const Row<Op>& row, const std::vector<std::vector<double>>& reference) {
+#ifdef TESSERA_HAS_WEBGPU
+  if (machine.gpu_probes) {
+    std::vector<std::vector<double>> outputs;
+    BenchRow result = measure_on_gpu<Op>(*machine.device, machine.table, *machine.gpu_probes,
+                                         options, c, row, outputs);
+    if (!reference.empty()) result.error = relative_error(outputs, reference);
+    return result;
+  }
+#endif
+  return measure_submits<Op>(machine, options, c, row, reference);
 }
 
 /// The reference's outputs; none where it would take too long.
@@ -298,15 +307,7 @@ int bench_op(Machine& machine, const OpBenchOptions& options,
         reference.emplace();
         if (options.check) reference = reference_outputs<Op>(c);
       }
-      if (machine.gpu_probes) {
-        std::vector<std::vector<double>> outputs;
-        BenchRow result = measure_on_gpu<Op>(*machine.device, machine.table, *machine.gpu_probes,
-                                             options, c, row, outputs);
-        if (!reference->empty()) result.error = relative_error(outputs, *reference);
-        report(result);
-      } else {
-        report(measure<Op>(machine, options, c, row, *reference));
-      }
+      report(measure<Op>(machine, options, c, row, *reference));
       ++n_rows;
       if (options.single) return n_rows;
     }
@@ -337,10 +338,7 @@ void check_names(const KernelTable& table, const OpBenchOptions& options) {
 int run_op_bench(const DeviceRegistry::Choice& choice, const OpBenchOptions& options,
                  const std::function<void(const BenchRow&)>& report) {
   const DeviceOptions device_options = {.n_threads = options.n_threads, .isa = options.isa};
-  Machine machine = {.device = choice.kind->make(choice.index, device_options),
-                     .table = {},
-                     .probes = std::nullopt,
-                     .gpu_probes = std::nullopt};
+  Machine machine = {.device = choice.kind->make(choice.index, device_options), .table = {}};
   machine.table = choice.kind->make_table(*machine.device, device_options);
   check_names(machine.table, options);
   const Caps& caps = machine.device->caps();
@@ -353,7 +351,9 @@ int run_op_bench(const DeviceRegistry::Choice& choice, const OpBenchOptions& opt
     }
     machine.peers = open_peers(options.compare, caps.parallelism);
   }
+#ifdef TESSERA_HAS_WEBGPU
   if (caps.kind == "webgpu") machine.gpu_probes.emplace(*machine.device);
+#endif
   int n_rows = 0;
 #define TESSERA_BENCH_OP(Op) n_rows += bench_op<Op>(machine, options, report);
   TESSERA_FOR_EACH_OP(TESSERA_BENCH_OP)

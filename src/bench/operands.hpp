@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/row.hpp"
 #include "ops/cases.hpp"
 
 namespace tessera::bench {
@@ -103,6 +104,24 @@ std::string dtype_label(const typename Op::Args& args) {
     quantised = args.activations == Activations::kQ8 && is_block_format(weight);
   }
   return std::string(name(weight)) + (quantised ? "/q8" : "");
+}
+
+/// A result with everything that is known before anything was measured.
+template <typename Op>
+BenchRow describe_row(const Device& device, const Case<Op>& c, const Row<Op>& row) {
+  const Cost cost = Op::cost(c.args);
+  BenchRow result;
+  result.op = Op::kName;
+  result.case_name = c.name;
+  result.shape = shape_label<Op>(c.args);
+  result.dtype = dtype_label<Op>(c.args);
+  result.row = row.name;
+  result.device = device.caps().kind;
+  result.threads = device.caps().parallelism;
+  result.flops = cost.flops;
+  result.bytes = cost.bytes;
+  result.origin = origin();
+  return result;
 }
 
 }  // namespace tessera::bench
