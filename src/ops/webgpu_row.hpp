@@ -68,6 +68,15 @@ inline std::vector<RowSlice> row_slices(const Tensor& tensor,
   return slices;
 }
 
+/// The values of a vector, or the columns of a matrix, that belong to rows of a weight [out, in];
+/// an absent tensor stays so.
+inline Tensor columns_of(Tensor tensor, const RowSlice& slice) {
+  if (!tensor.defined()) return tensor;
+  tensor.offset_bytes += slice.begin * info(tensor.dtype).block_bytes;
+  tensor.shape = tensor.shape.rank() == 1 ? Shape{slice.count} : Shape{tensor.dim(0), slice.count};
+  return tensor;
+}
+
 /// 4 when all (present) tensors can be addressed as vec4s: starts, strides and columns are
 /// multiples of four elements. Else 1. Known only when the tensors have memory, so that rows take
 /// either.

@@ -55,56 +55,57 @@ size_t run(Gpu& gpu, const typename Op::Args& args) {
   return 0;
 }
 
-TEST(WebGpuRows, RmsnormHasTheSameBitsWhereverTensorsStart) {
-  TESSERA_NEEDS_ADAPTER();
-  Gpu gpu;
-  for (const int64_t d : {4, 64, 576, 1540, 4096}) {
+/// Rows of x wherever tensors start: `run_row(y, x, skip)` must write y, and the same bits each
+/// time.
+template <typename RunRow>
+void expect_same_bits(Gpu& gpu, std::initializer_list<int64_t> sizes,
+                      std::initializer_list<int64_t> skips, RunRow run_row) {
+  for (const int64_t d : sizes) {
     std::vector<float> first;
-    for (const int64_t skip : {0, 1, 64, 65, 67}) {
+    for (const int64_t skip : skips) {
       const Tensor x = place(gpu, 3, d, skip, 1), y = place(gpu, 3, d, skip, 2);
-      Tensor weight = place(gpu, 1, d, skip, 3);
-      weight.shape = {d};
-      run<Rmsnorm>(gpu, {.y = y, .x = x, .weight = weight});
+      run_row(y, x, skip);
       const std::vector<float> got = gpu.values<float>(y);
-      if (skip == 0) first = got;
+      if (first.empty()) first = got;
       EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
       EXPECT_NE(got, random_values(3 * d, 2));
     }
   }
+}
+
+Tensor place_vector(Gpu& gpu, int64_t d, int64_t skip, unsigned seed) {
+  Tensor vector = place(gpu, 1, d, skip, seed);
+  vector.shape = {d};
+  return vector;
+}
+
+TEST(WebGpuRows, RmsnormHasTheSameBitsWhereverTensorsStart) {
+  TESSERA_NEEDS_ADAPTER();
+  Gpu gpu;
+  expect_same_bits(gpu, {4, 64, 576, 1540, 4096}, {0, 1, 64, 65, 67},
+                   [&](const Tensor& y, const Tensor& x, int64_t skip) {
+                     const Tensor weight = place_vector(gpu, x.dim(1), skip, 3);
+                     run<Rmsnorm>(gpu, {.y = y, .x = x, .weight = weight});
+                   });
 }
 
 TEST(WebGpuRows, LayernormHasTheSameBitsWhereverTensorsStart) {
   TESSERA_NEEDS_ADAPTER();
   Gpu gpu;
-  for (const int64_t d : {4, 256, 576, 1540, 4100}) {
-    std::vector<float> first;
-    for (const int64_t skip : {0, 1, 64}) {
-      const Tensor x = place(gpu, 3, d, skip, 1), y = place(gpu, 3, d, skip, 2);
-      Tensor weight = place(gpu, 1, d, skip, 3), bias = place(gpu, 1, d, skip, 4);
-      weight.shape = bias.shape = {d};
-      run<Layernorm>(gpu, {.y = y, .x = x, .weight = weight, .bias = bias});
-      const std::vector<float> got = gpu.values<float>(y);
-      if (skip == 0) first = got;
-      EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
-      EXPECT_NE(got, random_values(3 * d, 2));
-    }
-  }
+  expect_same_bits(gpu, {4, 256, 576, 1540, 4100}, {0, 1, 64},
+                   [&](const Tensor& y, const Tensor& x, int64_t skip) {
+                     const Tensor weight = place_vector(gpu, x.dim(1), skip, 3);
+                     const Tensor bias = place_vector(gpu, x.dim(1), skip, 4);
+                     run<Layernorm>(gpu, {.y = y, .x = x, .weight = weight, .bias = bias});
+                   });
 }
 
 TEST(WebGpuRows, SoftmaxHasTheSameBitsWhereverTensorsStart) {
   TESSERA_NEEDS_ADAPTER();
   Gpu gpu;
-  for (const int64_t d : {4, 256, 576, 1540, 4100}) {
-    std::vector<float> first;
-    for (const int64_t skip : {0, 1, 64}) {
-      const Tensor x = place(gpu, 3, d, skip, 1), y = place(gpu, 3, d, skip, 2);
-      run<Softmax>(gpu, {.y = y, .x = x});
-      const std::vector<float> got = gpu.values<float>(y);
-      if (skip == 0) first = got;
-      EXPECT_TRUE(got == first) << d << " values, " << skip << " skipped";
-      EXPECT_NE(got, random_values(3 * d, 2));
-    }
-  }
+  expect_same_bits(
+      gpu, {4, 256, 576, 1540, 4100}, {0, 1, 64},
+      [&](const Tensor& y, const Tensor& x, int64_t) { run<Softmax>(gpu, {.y = y, .x = x}); });
 }
 
 TEST(WebGpuRows, RopeIsTheSameWhereverTensorsStart) {

@@ -87,14 +87,6 @@ std::vector<webgpu::Binding> bindings_of(const FewRows& rows) {
   return bindings;
 }
 
-/// The values of a vector or the columns of a matrix (f32) that belong to rows of the weight.
-Tensor columns_of(Tensor tensor, const RowSlice& slice) {
-  if (!tensor.defined()) return tensor;
-  tensor.offset_bytes += slice.begin * info(tensor.dtype).block_bytes;
-  tensor.shape = tensor.shape.rank() == 1 ? Shape{slice.count} : Shape{tensor.dim(0), slice.count};
-  return tensor;
-}
-
 /// The part of a single weight's work that belongs to some of its rows.
 FewRows sliced(const FewRows& rows, const RowSlice& slice) {
   FewRows part = rows;

@@ -1,4 +1,5 @@
 #include "ops/matmul/few_rows_webgpu.hpp"
+#include "ops/matmul/matmul.hpp"
 #include "ops/matmul/matmul_webgpu.hpp"
 
 namespace tessera {

@@ -4,6 +4,7 @@
 
 #include "base/checked.hpp"
 #include "ops/matmul/matmul_webgpu.hpp"
+#include "ops/quantize/weight_webgpu.hpp"
 
 namespace tessera {
 namespace {
@@ -52,16 +53,6 @@ RowsView tile_weight_view(const Tensor& w, WeightOrder order, int64_t w_width,
   if (w_width == 4 || order == WeightOrder::kInOut) return rows_view(w, capabilities, w_width);
   const WeightView view = weight_view(w, capabilities);
   return {view.first_byte, view.row_bytes};
-}
-
-/// Columns of a matrix or a row of f32.
-Tensor columns_of(const Tensor& tensor, const RowSlice& columns) {
-  if (!tensor.defined()) return tensor;
-  Tensor part = tensor;
-  part.offset_bytes += columns.begin * info(tensor.dtype).block_bytes;
-  part.shape =
-      tensor.shape.rank() == 1 ? Shape{columns.count} : Shape{tensor.dim(0), columns.count};
-  return part;
 }
 
 /// The first configuration that this product is large enough for, else the last.
