@@ -21,6 +21,7 @@ struct Options {
   std::string op;   ///< empty: all
   std::string row;  ///< empty: all
   bool quick = false;
+  int64_t most = 0;         ///< cases of an op, spread evenly over those selected; 0: all
   bool list = false;        ///< print every row and the cases that no kernel supports
   bool tuned_only = false;  ///< only rows that have configurations
   std::string tuning;       ///< which of them, for messages
@@ -188,8 +189,14 @@ void check_op(Harness& harness, const Options& options, const std::vector<Case<O
   const auto& rows = harness.main.table.template rows<Op>();
   const std::string op(Op::kName);
   std::map<std::string, RowSummary> summaries;
+  const auto selected = [&](const Case<Op>& c) { return c.test && (c.quick || !options.quick); };
+  const int64_t n_selected = std::count_if(all_cases.begin(), all_cases.end(), selected);
+  const int64_t n_wanted = options.most == 0 ? n_selected : std::min(options.most, n_selected);
+  int64_t i_selected = 0;
   for (const Case<Op>& c : all_cases) {
     if (!c.test) continue;
+    // Every n-th, also where n is no whole number.
+    const bool wanted = selected(c) && i_selected++ * n_wanted % n_selected < n_wanted;
     std::unique_ptr<PreparedCase<Op>> prepared;
     std::map<std::string_view, std::pair<std::string, Images>> by_order;
     bool any_kernel = false;
@@ -199,8 +206,7 @@ void check_op(Harness& harness, const Options& options, const std::vector<Case<O
       any_kernel = any_kernel || !row.traits.reference;
       RowSummary& summary = summaries[row.name];
       ++summary.n_cases;
-      if ((!options.row.empty() && options.row != row.name) || (options.quick && !c.quick))
-        continue;
+      if ((!options.row.empty() && options.row != row.name) || !wanted) continue;
       const std::string label = op + " / " + row.name + options.tuning + " / " + c.name + ": ";
       report.current = label;
       try {

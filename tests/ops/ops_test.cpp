@@ -28,17 +28,27 @@ struct Flags {
 
 constexpr std::string_view kUsage =
     "usage: ops_test [--device cpu|mock|...] [--op NAME] [--row NAME] [--isa TIER] [--threads N]\n"
-    "                [--default-limits] [--runtime-checks] [--own-tuning] [--quick] [--list]\n"
-    "                [--support]\n"
+    "                [--default-limits] [--runtime-checks] [--own-tuning] [--quick] [--most N]\n"
+    "                [--list] [--support]\n"
     "  --default-limits  GPU: only what every implementation has\n"
     "  --runtime-checks  GPU: kernels with bounds checks\n"
     "  --own-tuning      GPU: only the configurations of its family, not all that ship\n"
     "  --quick    leave out the cases that take long\n"
+    "  --most N   at most so many cases of an op, spread evenly\n"
     "  --list     also print every row, and the cases that no kernel supports\n"
     "  --support  print docs/support.md and run nothing\n";
 
 [[noreturn]] void usage_error(const std::string& message) {
   fail(ErrorKind::kInvalidArgument, "", "{}", message);
+}
+
+int parse_count(std::string_view flag, const std::string& text, int max) {
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > max) {
+    usage_error(fmt::format("{} expects 1 to {}, got '{}'", flag, max, text));
+  }
+  return n;
 }
 
 Flags parse(int argc, char** argv) {
@@ -58,12 +68,9 @@ Flags parse(int argc, char** argv) {
     } else if (flag == "--isa") {
       flags.device_options.isa = value(i);
     } else if (flag == "--threads") {
-      const std::string text = value(i);
-      int& n = flags.device_options.n_threads;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-      if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > 1024) {
-        usage_error(fmt::format("--threads expects 1 to 1024, got '{}'", text));
-      }
+      flags.device_options.n_threads = parse_count(flag, value(i), 1024);
+    } else if (flag == "--most") {
+      flags.options.most = parse_count(flag, value(i), 1'000'000);
     } else if (flag == "--default-limits") {
       flags.device_options.default_limits = true;
     } else if (flag == "--runtime-checks") {
