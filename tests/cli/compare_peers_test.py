@@ -12,6 +12,8 @@ import tempfile
 FAKE = """#!/usr/bin/env python3
 import json, sys
 arguments = sys.argv[1:]
+with open(sys.argv[0] + ".log", "a") as log:
+    print(json.dumps(arguments), file=log)
 tests = []
 for flag, field in (("-p", "n_prompt"), ("-n", "n_gen")):
     for count in arguments[arguments.index(flag) + 1].split(","):
@@ -45,6 +47,26 @@ def main():
         # 2 thread counts, 3 tests, 3 engines.
         assert len(report["rows"]) == 18, report
         assert all(len(row["samples_ts"]) == 2 for row in report["rows"]), report
+
+        assert report["peer_args"] == {"llama.cpp": [], "ik_llama.cpp": []}, report
+
+        done = subprocess.run([*common, "--llama-bench", folder / "llama",
+                               "--llama-args=--repack 0", "--ik-llama-bench", folder / "ik",
+                               "--ik-llama-args=-rtr '1 2'", "-o", output],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(output.read_text())
+        assert report["peer_args"] == {"llama.cpp": ["--repack", "0"],
+                                       "ik_llama.cpp": ["-rtr", "1 2"]}, report
+        for program, end in (("tessera", ["-o", "json"]), ("llama", ["--repack", "0"]),
+                             ("ik", ["-rtr", "1 2"])):
+            last = (folder / f"{program}.log").read_text().splitlines()[-1]
+            assert json.loads(last)[-2:] == end, last
+        for flags, message in ((["--llama-args=--repack '0"], "No closing quotation"),
+                               (["--ik-llama-args=-rtr 1"], "needs --ik-llama-bench")):
+            done = subprocess.run([*common, "--llama-bench", folder / "llama", *flags],
+                                  capture_output=True, text=True)
+            assert done.returncode == 2 and message in done.stderr, done.stderr
 
         done = subprocess.run(common, capture_output=True, text=True)
         assert done.returncode == 2 and "--llama-bench" in done.stderr, done.stderr
