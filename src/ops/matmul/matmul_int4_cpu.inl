@@ -31,9 +31,10 @@ struct Int4Source {
     for (; i < n; ++i) target[i] = (nibble(i_begin + i) - zero) * scale;
   }
 
-  Panel panel(int64_t k_begin, int64_t n, int64_t col_begin, int64_t n_cols, float* buffer) const {
+  Panel panel(int64_t k_begin, int64_t n, int64_t col_begin, int64_t n_cols, int64_t width,
+              float* buffer) const {
     for (int64_t k = 0; k < n; ++k) {
-      float* target = buffer + k * kPanelCols;
+      float* target = buffer + k * width;
       const int64_t begin = (k_begin + k) * args.y.n_cols + col_begin;
       int64_t i_group = begin / args.group_size;
       int64_t group_end = (i_group + 1) * args.group_size;
@@ -42,12 +43,13 @@ struct Int4Source {
         decode_run(i, end - i, args.zeros[i_group], args.scales[i_group], target + (i - begin));
         i = end;
       }
-      for (int64_t i = n_cols; i < kPanelCols; ++i) target[i] = 0;
+      for (int64_t i = n_cols; i < width; ++i) target[i] = 0;
     }
-    return {buffer, kPanelCols, n};
+    return {buffer, width, n};
   }
-  const float* activations(int64_t i_token, int64_t k_begin, int64_t, float*) const {
-    return row_of<const float>(args.x, i_token) + k_begin;
+  void copy_activations(int64_t i_token, int64_t k_begin, int64_t n, float* target) const {
+    memcpy(target, row_of<const float>(args.x, i_token) + k_begin,
+           static_cast<size_t>(n) * sizeof(float));
   }
   void finish(int64_t, int64_t, int64_t) const {}
 };
