@@ -25,6 +25,22 @@ std::vector<int64_t> bucket_sizes(int64_t most) {
   return sizes;
 }
 
+namespace {
+
+constexpr int64_t kFewestPages = 1024 / kPageTokens;
+
+}  // namespace
+
+int64_t page_bucket_size(int64_t n, int64_t most) {
+  return bucket_size(std::max(n, std::min(kFewestPages, most)), most);
+}
+
+std::vector<int64_t> page_bucket_sizes(int64_t most) {
+  std::vector<int64_t> sizes = bucket_sizes(most);
+  std::erase_if(sizes, [&](int64_t size) { return size < std::min(kFewestPages, most); });
+  return sizes;
+}
+
 StepLayout lay_out(const Bucket& bucket, const BatchLimits& limits, Buffer* buffer) {
   constexpr int64_t kFieldAlignment = 64;
   const auto n_pairs = static_cast<int64_t>(limits.rope_frequencies.size());
@@ -40,7 +56,7 @@ StepLayout lay_out(const Bucket& bucket, const BatchLimits& limits, Buffer* buff
   layout.state.positions = place(DType::kU32, {bucket.n_tokens});
   layout.state.sequences = place(DType::kI32, {bucket.n_tokens});
   layout.state.rotation = place(DType::kF32, {bucket.n_tokens, n_pairs, 2});
-  layout.state.block_tables = place(DType::kU32, {bucket.n_sequences, limits.max_pages});
+  layout.state.block_tables = place(DType::kU32, {bucket.n_sequences, bucket.n_pages});
   layout.state.logit_rows = place(DType::kU32, {bucket.n_logit_rows});
   return layout;
 }
@@ -52,7 +68,7 @@ Batch::Batch(BatchLimits limits) : limits_(std::move(limits)) {
   sequences_.reserve(max_tokens);
   logit_rows_.reserve(static_cast<size_t>(limits_.max_logit_rows));
   tables_.reserve(static_cast<size_t>(limits_.max_sequences));
-  const Bucket largest = {limits_.max_tokens, limits_.max_sequences, limits_.max_logit_rows};
+  const Bucket largest = limits_.largest_bucket();
   packed_.resize(static_cast<size_t>(lay_out(largest, limits_, nullptr).size_bytes));
 }
 
@@ -86,11 +102,18 @@ uint32_t Batch::page_of(size_t i) const {
 Bucket Batch::bucket() const {
   return {.n_tokens = bucket_size(n_tokens(), limits_.max_tokens),
           .n_sequences = bucket_size(static_cast<int64_t>(tables_.size()), limits_.max_sequences),
-          .n_logit_rows = bucket_size(n_logit_rows(), limits_.max_logit_rows)};
+          .n_logit_rows = bucket_size(n_logit_rows(), limits_.max_logit_rows),
+          .n_pages = page_bucket_size(n_pages(), limits_.max_pages)};
 }
 
 Bucket Batch::exact_bucket() const {
-  return {n_tokens(), static_cast<int64_t>(tables_.size()), n_logit_rows()};
+  return {n_tokens(), static_cast<int64_t>(tables_.size()), n_logit_rows(), n_pages()};
+}
+
+int64_t Batch::n_pages() const {
+  size_t longest = 1;
+  for (const std::span<const uint32_t>& table : tables_) longest = std::max(longest, table.size());
+  return static_cast<int64_t>(longest);
 }
 
 std::span<const std::byte> Batch::pack(const Bucket& bucket) {

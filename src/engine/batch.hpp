@@ -15,6 +15,7 @@ struct Bucket {
   int64_t n_tokens = 1;
   int64_t n_sequences = 1;
   int64_t n_logit_rows = 0;
+  int64_t n_pages = 1;  ///< of the longest sequence
   bool operator==(const Bucket&) const = default;
 };
 
@@ -22,6 +23,10 @@ struct Bucket {
 int64_t bucket_size(int64_t n, int64_t most);
 /// All values of bucket_size for 1..most.
 std::vector<int64_t> bucket_sizes(int64_t most);
+/// The same for pages, of which there are never fewer than hold 1,024 tokens (or `most`): below
+/// that, attention has no other way to go.
+int64_t page_bucket_size(int64_t n, int64_t most);
+std::vector<int64_t> page_bucket_sizes(int64_t most);
 
 struct BatchLimits {
   int64_t max_tokens = 0;
@@ -29,6 +34,8 @@ struct BatchLimits {
   int64_t max_logit_rows = 0;
   int64_t max_pages = 0;  ///< of one sequence
   std::vector<double> rope_frequencies;
+
+  Bucket largest_bucket() const { return {max_tokens, max_sequences, max_logit_rows, max_pages}; }
 };
 
 /// The state of a bucket inside one buffer, each field on a cache line of its own, and the bytes
@@ -54,6 +61,8 @@ class Batch {
 
   int64_t n_tokens() const { return static_cast<int64_t>(token_ids_.size()); }
   int64_t n_logit_rows() const { return static_cast<int64_t>(logit_rows_.size()); }
+  /// Of the longest sequence; at least 1.
+  int64_t n_pages() const;
   std::span<const uint32_t> positions() const { return positions_; }
   std::span<const int32_t> sequences() const { return sequences_; }
   /// Page of token `i` in the pool.

@@ -168,7 +168,7 @@ Engine::Engine(Device& device, KernelTable table, const LanguageModel& model,
       limits_(make_limits(model.facts(), options)),
       arena_(device) {
   const ModelFacts& facts = model.facts();
-  const Bucket largest = {limits_.max_tokens, limits_.max_sequences, limits_.max_logit_rows};
+  const Bucket largest = limits_.largest_bucket();
   const int64_t n_pages = limits_.max_pages * options.max_sequences;
   const int64_t state_bytes = lay_out(largest, limits_, nullptr).size_bytes;
   const StepOutputs largest_outputs = outputs(largest.n_logit_rows);
@@ -202,9 +202,11 @@ void Engine::plan_buckets() {
   PlanQueue queue(device_, table_, arena_);
   for (const int64_t n_tokens : bucket_sizes(limits_.max_tokens)) {
     for (const int64_t n_rows : {int64_t{0}, std::min(n_tokens, limits_.max_logit_rows)}) {
-      plan_step(queue, {n_tokens, limits_.max_sequences, n_rows}, limits_.max_pages);
-      for (const OpRecord& record : queue.records()) {
-        if (record.reference) on_reference.emplace(record.op);
+      for (const int64_t n_pages : page_bucket_sizes(limits_.max_pages)) {
+        plan_step(queue, {n_tokens, limits_.max_sequences, n_rows, n_pages});
+        for (const OpRecord& record : queue.records()) {
+          if (record.reference) on_reference.emplace(record.op);
+        }
       }
     }
   }
@@ -216,7 +218,7 @@ void Engine::plan_buckets() {
   table_.allow_reference(options_.allow_reference);
 }
 
-void Engine::plan_step(PlanQueue& queue, const Bucket& bucket, int64_t n_pages) const {
+void Engine::plan_step(PlanQueue& queue, const Bucket& bucket) const {
   const ModelFacts& facts = model_.facts();
   std::vector<std::unique_ptr<StandIn>> places;
   const auto place = [&](Tensor tensor) {
@@ -224,26 +226,25 @@ void Engine::plan_step(PlanQueue& queue, const Bucket& bucket, int64_t n_pages) 
     tensor.buffer = places.back().get();
     return tensor;
   };
-  const Tensor pages =
-      Tensor::dense(options_.kv_dtype, {n_pages, facts.n_kv_heads, kPageTokens, facts.head_dim});
+  const Tensor pages = Tensor::dense(
+      options_.kv_dtype,
+      {limits_.max_pages * options_.max_sequences, facts.n_kv_heads, kPageTokens, facts.head_dim});
   std::vector<Tensor> k_pages, v_pages;
   for (int64_t i = 0; i < facts.n_layers; ++i) {
     k_pages.push_back(place(pages));
     v_pages.push_back(place(pages));
   }
-  BatchLimits limits = limits_;
-  limits.max_pages = n_pages;
   StandIn state(device_);
   StepOutputs results = outputs(bucket.n_logit_rows);
   results = {place(results.logits), place(results.greedy_ids)};
   queue.begin();
-  model_.forward(queue, lay_out(bucket, limits, &state).state, {k_pages, v_pages}, results);
+  model_.forward(queue, lay_out(bucket, limits_, &state).state, {k_pages, v_pages}, results);
 }
 
 std::vector<OpRecord> Engine::plan(int64_t n_tokens, int64_t n_past) const {
   Arena arena(device_);
   PlanQueue queue(device_, table_, arena);
-  plan_step(queue, {n_tokens, 1, 1}, KvPool::pages_of(n_past + n_tokens));
+  plan_step(queue, {n_tokens, 1, 1, KvPool::pages_of(n_past + n_tokens)});
   std::vector<OpRecord> records = queue.records();
   for (OpRecord& record : records) record.outputs.clear();  // their memory was never there
   return records;

@@ -154,7 +154,7 @@ class Engine {
   };
 
   void plan_buckets();
-  void plan_step(PlanQueue& queue, const Bucket& bucket, int64_t n_pages) const;
+  void plan_step(PlanQueue& queue, const Bucket& bucket) const;
   void check_memory() const;
   void check_requests(std::span<const StepRequest> requests) const;
   bool follows_on_device(const Sequence& sequence) const;

@@ -35,14 +35,24 @@ TEST(Batch, BucketsArePowersOfTwoUpToTheMost) {
   }
 }
 
+TEST(Batch, BucketsOfPagesBeginAtThoseOf1024Tokens) {
+  EXPECT_EQ(page_bucket_size(1, 4), 4);
+  EXPECT_EQ(page_bucket_size(1, 256), 32);
+  EXPECT_EQ(page_bucket_size(32, 256), 32);
+  EXPECT_EQ(page_bucket_size(33, 256), 64);
+  EXPECT_EQ(page_bucket_size(129, 200), 200);
+  EXPECT_EQ(page_bucket_sizes(4), (std::vector<int64_t>{4}));
+  EXPECT_EQ(page_bucket_sizes(200), (std::vector<int64_t>{32, 64, 128, 200}));
+}
+
 TEST(Batch, PacksARaggedBatchAndItsPadding) {
   Batch batch(kLimits);
   const std::vector<uint32_t> prompt = {7, 8, 9, 10}, answer = {11}, prompt_pages = {5, 2},
                               answer_pages = {3};
   batch.add(prompt, 30, prompt_pages, 1);
   batch.add(answer, 4, answer_pages, 1);
-  EXPECT_EQ(batch.bucket(), (Bucket{8, 2, 2}));
-  EXPECT_EQ(batch.exact_bucket(), (Bucket{5, 2, 2}));
+  EXPECT_EQ(batch.bucket(), (Bucket{8, 2, 2, 4}));
+  EXPECT_EQ(batch.exact_bucket(), (Bucket{5, 2, 2, 2}));
   EXPECT_EQ(batch.page_of(1), 5u);  // position 31
   EXPECT_EQ(batch.page_of(2), 2u);  // position 32
   EXPECT_EQ(batch.page_of(4), 3u);
@@ -78,7 +88,7 @@ TEST(Batch, RepacksSmallerWithoutLeftovers) {
   batch.pack(batch.bucket());
   batch.clear();
   batch.add(std::span(tokens).first(3), 0, std::span(pages).first(1), 0);
-  EXPECT_EQ(batch.bucket(), (Bucket{4, 1, 0}));
+  EXPECT_EQ(batch.bucket(), (Bucket{4, 1, 0, 4}));
   const auto packed = batch.pack(batch.bucket());
   const StepState state = lay_out(batch.bucket(), kLimits, nullptr).state;
   EXPECT_EQ(field<uint32_t>(packed, state.token_ids), (std::vector<uint32_t>{9, 9, 9, 0}));
@@ -87,7 +97,7 @@ TEST(Batch, RepacksSmallerWithoutLeftovers) {
 }
 
 TEST(Batch, FieldsDoNotOverlap) {
-  const StepLayout layout = lay_out({24, 3, 10}, kLimits, nullptr);
+  const StepLayout layout = lay_out(kLimits.largest_bucket(), kLimits, nullptr);
   const StepState& s = layout.state;
   int64_t end = 0;
   for (const Tensor& tensor : {s.n_tokens, s.n_logit_rows, s.token_ids, s.positions, s.sequences,

@@ -78,7 +78,7 @@ TEST(WebGpuAttentionRows, HaveTheSameBitsWhereverTensorsStart) {
       }
     }
   }
-  EXPECT_EQ(n_compared, 8);
+  EXPECT_EQ(n_compared, 12);
 }
 
 TEST(WebGpuAttentionRows, GiveAQueryTheSameBitsInEveryBatch) {

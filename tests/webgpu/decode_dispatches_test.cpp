@@ -18,7 +18,7 @@ namespace {
 /// residual; norm with gate, up and SwiGLU; down with the residual. Where the keys are cut into
 /// chunks, one more puts attention together.
 constexpr size_t kMaxDispatchesOfLayer = 6, kMaxWithChunks = 7;
-constexpr int64_t kPagesOfOneChunk = 4, kPagesOfChunks = 40;  // of 16 tokens
+constexpr int64_t kPagesOfHeads = 32, kPagesOfChunks = 80;  // of 16 tokens
 /// Lookups of the token and of the row that wants logits, norm with the head, argmax.
 constexpr size_t kMaxOtherDispatches = 4;
 
@@ -40,7 +40,7 @@ size_t count_dispatches(const TinyModelOptions& options, int64_t n_pages) {
                               .max_logit_rows = 1,
                               .max_pages = n_pages,
                               .rope_frequencies = facts.rope_frequencies};
-  const Bucket bucket = {.n_tokens = 1, .n_sequences = 1, .n_logit_rows = 1};
+  const Bucket bucket = limits.largest_bucket();
   const auto state = gpu.device().allocate(lay_out(bucket, limits, nullptr).size_bytes);
   std::vector<Tensor> k_pages, v_pages;
   for (int64_t i = 0; i < facts.n_layers; ++i) {
@@ -67,7 +67,7 @@ size_t count_dispatches(const TinyModelOptions& options, int64_t n_pages) {
 TEST(DecodeDispatches, ALayerTakesFew) {
   TESSERA_NEEDS_ADAPTER();
   for (const DType dtype : {DType::kF32, DType::kQ4_1}) {
-    for (const auto& [n_pages, most] : {std::pair(kPagesOfOneChunk, kMaxDispatchesOfLayer),
+    for (const auto& [n_pages, most] : {std::pair(kPagesOfHeads, kMaxDispatchesOfLayer),
                                         std::pair(kPagesOfChunks, kMaxWithChunks)}) {
       TinyModelOptions options;
       options.dtype = dtype;

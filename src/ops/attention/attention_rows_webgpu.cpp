@@ -17,6 +17,8 @@ constexpr int64_t kFour = 4;
 constexpr int64_t kChunkKeys = 64;
 constexpr int64_t kMaxChunkHeads = 8;
 constexpr int64_t kExchangeStride = 264;
+// attention_heads.wgsl: more tokens make workgroups enough of chunks.
+constexpr int64_t kMaxHeadTokens = 8;
 // More tokens than this of one sequence read their keys too often: tiles share them.
 constexpr int64_t kMaxChunkTokens = 64;
 constexpr int64_t kMaxTokensPerSequence = 4;
@@ -270,6 +272,66 @@ void record_attention_chunks(Queue& queue, std::string_view op, const AttentionC
   append(values, {{"GROUPS", shape.value_groups}});
   webgpu::record(queue, op, {.file = "ops/attention/attention_merge.wgsl", .values = values},
                  bindings, params, webgpu::fold(call.n_tokens() * call.n_heads(), capabilities));
+}
+
+// A workgroup for each head.
+
+namespace {
+
+/// How attention_heads.wgsl is laid out. Workgroup memory: four parts of each product or the sums
+/// of all threads, whichever is more, a weight for each key, and 288 bytes. 1,024 threads and keys:
+/// 16,512 + 4,096 + 288; 256 threads and 512 keys 8,320 + 2,048 + 288.
+struct HeadShape {
+  int64_t threads, max_keys, ahead;
+
+  int64_t exchange() const { return kFour * (std::max(max_keys, threads) + 8); }
+  int64_t workgroup_bytes() const { return 4 * (exchange() + max_keys) + 288; }
+};
+// Values that a thread loads ahead are registers, and 1,024 threads have 64 each.
+constexpr std::array<HeadShape, 2> kHeadShapes = {{
+    {.threads = 1024, .max_keys = 1024, .ahead = 8},
+    {.threads = 256, .max_keys = 512, .ahead = 8},
+}};
+
+std::optional<HeadShape> head_shape(const webgpu::Capabilities& capabilities) {
+  for (const HeadShape& shape : kHeadShapes) {
+    if (shape.threads <= capabilities.max_workgroup_threads &&
+        shape.workgroup_bytes() <= capabilities.max_workgroup_bytes) {
+      return shape;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool supports_attention_heads(const AttentionCall& call, const webgpu::Capabilities& capabilities) {
+  const std::optional<HeadShape> shape = head_shape(capabilities);
+  const int64_t seen = call.window > 0 ? std::min(call.window, call.max_keys()) : call.max_keys();
+  return shape && seen <= shape->max_keys && call.n_tokens() <= kMaxHeadTokens &&
+         supports_operands(call, capabilities);
+}
+
+void record_attention_heads(Queue& queue, std::string_view op, const AttentionCall& call) {
+  const webgpu::Capabilities& capabilities = webgpu::capabilities_of(queue);
+  const HeadShape shape = head_shape(capabilities).value();
+  const int64_t width = width_of(call), fours = fours_of(call);
+  const int64_t round_keys = shape.threads / kFour, value_groups = shape.threads / fours;
+  std::vector<webgpu::Binding> bindings = {webgpu::read_write(call.y), webgpu::read(call.q),
+                                           webgpu::read(call.k), webgpu::read(call.v)};
+  webgpu::TemplateValues values = add_bindings(call, width, true, bindings);
+  append(values, {{"THREADS", shape.threads},
+                  {"KEY_FOURS", ceil_div(fours, kFour)},
+                  {"MAX_KEYS", shape.max_keys},
+                  {"ROUND_KEYS", round_keys},
+                  {"ROUNDS", shape.max_keys / round_keys},
+                  {"VALUE_GROUPS", value_groups},
+                  {"AHEAD", std::min(shape.ahead, ceil_div(shape.max_keys, value_groups))},
+                  {"PARTS", shape.threads / (kFour * fours)},
+                  {"EXCHANGE", shape.exchange()}});
+  webgpu::record(queue, op, {.file = "ops/attention/attention_heads.wgsl", .values = values},
+                 bindings, params_of(call, width, capabilities),
+                 webgpu::fold(call.n_tokens() * call.n_heads(), capabilities));
 }
 
 // Tiles of queries.

@@ -35,6 +35,10 @@ struct AttentionCall {
 AttentionCall attention_call(const Attention::Args& args);
 AttentionCall attention_call(const PagedAttention::Args& args);
 
+/// Few queries and few keys: a workgroup for each head (attention_heads.wgsl).
+bool supports_attention_heads(const AttentionCall& call, const webgpu::Capabilities& capabilities);
+void record_attention_heads(Queue& queue, std::string_view op, const AttentionCall& call);
+
 /// Few queries: chunks of keys side by side (attention_chunks.wgsl), then merged.
 bool supports_attention_chunks(const AttentionCall& call, const webgpu::Capabilities& capabilities);
 int64_t attention_chunks_scratch_bytes(const AttentionCall& call);
@@ -54,6 +58,16 @@ void record_mixed_attention(Queue& queue, std::string_view op, const AttentionCa
 template <typename Op>
 void add_attention_rows(KernelTable& table, const webgpu::Capabilities& capabilities) {
   using Args = typename Op::Args;
+  table.add<Op>({
+      .name = "heads",
+      .supports =
+          [=](const Args& args, const Caps&) {
+            return supports_attention_heads(attention_call(args), capabilities);
+          },
+      .run = [](Queue& queue, const Args& args,
+                const Tensor&) { record_attention_heads(queue, Op::kName, attention_call(args)); },
+      .traits = {.isa = "core", .reduction_order = "webgpu.heads"},
+  });
   table.add<Op>({
       .name = "chunks_of_keys",
       .supports =
