@@ -80,6 +80,7 @@ struct Cases {
       add("rows_", {m, 96, 19}, DType::kQ8_0);
       add("rows_", {m, 96, 19}, DType::kQ8_0, DType::kQ8);
       add("rows_", {m, 96, 19}, DType::kQ4_0, DType::kQ8);
+      add("rows_", {m, 512, 9}, DType::kQ5_K, DType::kQ8);
       add("rows_", {m, 512, 9}, DType::kQ6_K, DType::kQ8);
     }
     for (const int64_t n : {1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129}) {
@@ -90,6 +91,7 @@ struct Cases {
     add("tall_", {129, 70, 130}, DType::kF32).quick = false;
     add("deep_", {3, 8192, 5}, DType::kF32).quick = false;
     add("deep_", {3, 8192, 5}, DType::kQ4_K, DType::kQ8).quick = false;
+    add("deep_", {17, 8192, 5}, DType::kQ5_K, DType::kQ8).quick = false;
     add("wide_", {1, 32, 65'543}, DType::kQ8_0).quick = false;
   }
 
@@ -155,13 +157,15 @@ struct Cases {
         c.fills["w"] = w;
       }
     }
-    for (const DType w : {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ8_0}) {
+    for (const DType w : ops::kWeightTypes) {
+      if (!is_block_format(w)) continue;
+      const int64_t k = info(w).block_size == 32 ? 96 : 512;
       for (const DType x : {DType::kF32, DType::kQ8}) {
         // Every value of a block at the end of its range: integer sums reach their largest size.
-        Case<Matmul>& c = add("extreme_", {3, 96, 17}, w, x);
+        Case<Matmul>& c = add("extreme_", {3, k, 17}, w, x);
         c.fills["x"] = fill::sprinkled(fill::constant(1), {-1}, 5);
         c.fills["w"] = fill::constant(-1);
-        add("zeros_", {3, 96, 17}, w, x).fills["x"] = fill::constant(0);
+        add("zeros_", {3, k, 17}, w, x).fills["x"] = fill::constant(0);
       }
     }
   }

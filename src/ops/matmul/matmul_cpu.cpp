@@ -18,11 +18,26 @@ MatmulCpuArgs pack(const Matmul::Args& args, const Tensor&) {
           .x_is_q8 = args.x.dtype == DType::kQ8};
 }
 
-/// Formats of one scale (and minimum) for each 32 values, as q8 has them. Rows are gathered with
-/// 32-bit offsets.
+/// Formats of one scale (and minimum) for each 32 values, as q8 has them.
+bool has_scales_of_32(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kQ8_0:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Rows are gathered with 32-bit offsets.
 bool has_q8_dot(const Matmul::Args& args) {
   return args.x.dtype == DType::kQ8 && args.order == WeightOrder::kOutIn &&
-         info(args.w.dtype).block_size == 32 && args.w.stride_bytes[0] < (int64_t{1} << 26);
+         has_scales_of_32(args.w.dtype) && args.w.stride_bytes[0] < (int64_t{1} << 26);
 }
 
 /// On all AVX tiers, tiles included, the sums of blocks are added one after the other.

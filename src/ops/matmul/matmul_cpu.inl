@@ -1,5 +1,5 @@
 // The kernels of matmul on one instruction set: products of exact values (matmul_rows,
-// matmul_columns) and of q8 with 32-value blocks (matmul_q8). VNNI and AMX have the last.
+// matmul_columns) and of q8 with block formats (matmul_q8). VNNI and AMX have the last.
 
 #include "cpu/tier.hpp"
 

@@ -34,6 +34,13 @@ template <int kBits>
 inline Ints shift_right(Ints a) {
   return _mm512_srli_epi32(a, kBits);
 }
+inline Ints shift_right(Ints a, int bits) {
+  return _mm512_srlv_epi32(a, splat_ints(bits));
+}
+template <int kBits>
+inline Ints shift_left(Ints a) {
+  return _mm512_slli_epi32(a, kBits);
+}
 inline Ints zip_low_32(Ints a, Ints b) {
   return _mm512_unpacklo_epi32(a, b);
 }
@@ -95,6 +102,13 @@ inline Ints multiply_ints(Ints a, Ints b) {
 template <int kBits>
 inline Ints shift_right(Ints a) {
   return _mm256_srli_epi32(a, kBits);
+}
+inline Ints shift_right(Ints a, int bits) {
+  return _mm256_srlv_epi32(a, splat_ints(bits));
+}
+template <int kBits>
+inline Ints shift_left(Ints a) {
+  return _mm256_slli_epi32(a, kBits);
 }
 inline Ints zip_low_32(Ints a, Ints b) {
   return _mm256_unpacklo_epi32(a, b);

@@ -1,4 +1,4 @@
-// y = x w^T with q8 activations and weights of 32-value blocks, on the AVX tiers. The lanes of a
+// y = x w^T with q8 activations and block formats, on the AVX tiers. The lanes of a
 // vector are neighbouring rows of w.
 //
 // The 32 products of a block are summed as integers, exactly. Then, block after block,
@@ -10,6 +10,7 @@
 #else
 #include "ops/matmul/matmul_q8_dots.inl"
 #endif
+#include "ops/matmul/matmul_q8_k_formats.inl"
 
 namespace tessera::TESSERA_ISA {
 namespace {
@@ -18,20 +19,23 @@ namespace q8 {
 template <typename Format>
 void multiply_tokens(const MatmulCpuArgs& args, int64_t i_row, int64_t token_begin,
                      int64_t token_end, const Slab& slab) {
-  alignas(64) unsigned char copy[kLanes * kSlabBlocks * Format::kBytes];
+  alignas(64) unsigned char copy[kLanes * row_bytes<Format>(kSlabBlocks)];
   Panel panel;
   for (int64_t r = 0; r < kPanelVecs; ++r) {
     // A vector of rows wholly behind the last one: its results go nowhere.
     const int64_t first = min_of(i_row + r * kLanes, args.w.n_rows - 1);
     const RowTile tile = row_tile<Format>(args.w, first, slab, copy);
     const Ints offsets = lane_multiples(tile.stride);
-    for (int64_t b = 0; b < slab.n; ++b) {
-      BlockOfRows w;
-      Format::load(tile.data + b * Format::kBytes, tile.stride, offsets, w);
-      TESSERA_UNROLL
-      for (int g = 0; g < 8; ++g) panel.codes[b][r][g] = w.codes[g];
-      panel.scale[b][r] = w.scale;
-      if (Format::kHasMinimum) panel.minimum[b][r] = w.minimum;
+    for (int64_t b = 0; b < slab.n; b += Format::kSubBlocks) {
+      typename Format::Words words;
+      Format::load(tile.data + row_bytes<Format>(b), tile.stride, offsets, words);
+      for (int s = 0; s < Format::kSubBlocks; ++s) {
+        const BlockOfRows& w = Format::sub_block(words, s);
+        TESSERA_UNROLL
+        for (int g = 0; g < 8; ++g) panel.codes[b + s][r][g] = w.codes[g];
+        panel.scale[b + s][r] = w.scale;
+        if (Format::kHasMinimum) panel.minimum[b + s][r] = w.minimum;
+      }
     }
   }
   TileSetup setup;
@@ -82,6 +86,10 @@ void matmul_q8(const MatmulCpuArgs& args, Team& team) noexcept {
       return q8::multiply_all<q8::FormatQ5_1>(args, team);
     case Storage::kQ8_0:
       return q8::multiply_all<q8::FormatQ8_0>(args, team);
+    case Storage::kQ4_K:
+      return q8::multiply_all<q8::FormatQ4_K>(args, team);
+    case Storage::kQ5_K:
+      return q8::multiply_all<q8::FormatQ5_K>(args, team);
     default:
       return;  // the row supports no other
   }

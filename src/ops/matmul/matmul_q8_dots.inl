@@ -147,7 +147,7 @@ struct TileSetup {
 template <typename Format>
 void multiply_one_token(const MatmulCpuArgs& args, int64_t row_begin, int64_t row_end,
                         const Slab& slab) {
-  alignas(64) unsigned char copy[kLanes * kSlabBlocks * Format::kBytes];
+  alignas(64) unsigned char copy[kLanes * row_bytes<Format>(kSlabBlocks)];
   TokenTile<1> x;
   load_tokens<Format>(args.x, 0, slab.begin, slab.n, x);
   for (int64_t i_row = row_begin; i_row < row_end; i_row += kLanes) {
@@ -156,13 +156,16 @@ void multiply_one_token(const MatmulCpuArgs& args, int64_t row_begin, int64_t ro
     // The chunk's next tile; behind the last one this one again, which costs nothing.
     const bool more = i_row + 2 * kLanes <= row_end;
     Prefetcher next({more ? tile.data + kLanes * tile.stride : tile.data, tile.stride},
-                    slab.n * Format::kBytes);
+                    row_bytes<Format>(slab.n));
     Vec acc[1][1] = {{sums_so_far(args, 0, i_row, slab)}};
-    for (int64_t b = 0; b < slab.n; ++b) {
-      next.advance(kLanes * Format::kBytes);
-      BlockOfRows w;
-      Format::load(tile.data + b * Format::kBytes, tile.stride, offsets, w);
-      add_block<Format, 1, 1>(&w.codes, &w.scale, &w.minimum, x, b, acc);
+    for (int64_t b = 0; b < slab.n; b += Format::kSubBlocks) {
+      typename Format::Words words;
+      Format::load(tile.data + row_bytes<Format>(b), tile.stride, offsets, words);
+      for (int s = 0; s < Format::kSubBlocks; ++s) {
+        next.advance(kLanes * Format::kBytes / Format::kSubBlocks);
+        const BlockOfRows& w = Format::sub_block(words, s);
+        add_block<Format, 1, 1>(&w.codes, &w.scale, &w.minimum, x, b + s, acc);
+      }
     }
     put_sums(args, 0, i_row, slab, acc[0][0]);
   }

@@ -16,7 +16,7 @@ constexpr bool kHasVnni = TESSERA_TIER == TESSERA_TIER_AVX512VNNI;
 // Tiles multiply signed bytes: there codes are the weights' integers.
 constexpr bool kHasTiles = TESSERA_TIER == TESSERA_TIER_AMX;
 
-/// One block of kLanes rows: lane r of codes[g] has values 4 g to 4 g + 3 of row r.
+/// 32 values of kLanes rows: lane r of codes[g] has values 4 g to 4 g + 3 of row r.
 struct BlockOfRows {
   Ints codes[8];
   Vec scale, minimum;  // minimum: only where the format has one
@@ -55,10 +55,23 @@ inline void add_fifth_bits(Ints bits, Ints* codes) {
   }
 }
 
-// Formats: load() reads one block of kLanes rows. A weight's integer is code - kOffset; the
-// offset's share of a sum, -kOffset * the sum of q, is exact too. |code| <= kMaxCode.
+// Formats: load() reads kBytes of kLanes rows, in which sub_block() finds kSubBlocks x 32 values. A
+// weight's integer is code - kOffset; the offset's share of a sum, -kOffset * the sum of q, is
+// exact too. |code| <= kMaxCode.
 
-struct FormatQ4_0 {
+struct FormatOf32 {
+  static constexpr int kSubBlocks = 1;
+  using Words = BlockOfRows;
+  static const BlockOfRows& sub_block(const Words& words, int) { return words; }
+};
+
+/// Bytes that a row has for so many blocks of 32 values, a multiple of kSubBlocks.
+template <typename Format>
+constexpr int64_t row_bytes(int64_t n_blocks) {
+  return n_blocks / Format::kSubBlocks * Format::kBytes;
+}
+
+struct FormatQ4_0 : FormatOf32 {
   static constexpr int kBytes = sizeof(BlockQ4_0), kMaxCode = 15, kOffset = kHasTiles ? 0 : 8;
   static constexpr bool kSigned = false, kHasMinimum = false;
   static void load(const unsigned char* block, int64_t stride, Ints offsets, BlockOfRows& b) {
@@ -70,7 +83,7 @@ struct FormatQ4_0 {
   }
 };
 
-struct FormatQ4_1 {
+struct FormatQ4_1 : FormatOf32 {
   static constexpr int kBytes = sizeof(BlockQ4_1), kMaxCode = 15, kOffset = 0;
   static constexpr bool kSigned = false, kHasMinimum = true;
   static void load(const unsigned char* block, int64_t stride, Ints offsets, BlockOfRows& b) {
@@ -83,7 +96,7 @@ struct FormatQ4_1 {
   }
 };
 
-struct FormatQ5_0 {
+struct FormatQ5_0 : FormatOf32 {
   static constexpr int kBytes = sizeof(BlockQ5_0), kMaxCode = 31, kOffset = kHasTiles ? 0 : 16;
   static constexpr bool kSigned = false, kHasMinimum = false;
   static void load(const unsigned char* block, int64_t stride, Ints offsets, BlockOfRows& b) {
@@ -96,7 +109,7 @@ struct FormatQ5_0 {
   }
 };
 
-struct FormatQ5_1 {
+struct FormatQ5_1 : FormatOf32 {
   static constexpr int kBytes = sizeof(BlockQ5_1), kMaxCode = 31, kOffset = 0;
   static constexpr bool kSigned = false, kHasMinimum = true;
   static void load(const unsigned char* block, int64_t stride, Ints offsets, BlockOfRows& b) {
@@ -112,7 +125,7 @@ struct FormatQ5_1 {
 
 /// VNNI multiplies unsigned by signed bytes: signed values get an offset. The older instructions
 /// would saturate then; they move the sign to x instead.
-struct FormatQ8_0 {
+struct FormatQ8_0 : FormatOf32 {
   static constexpr int kBytes = sizeof(BlockQ8_0), kMaxCode = 128, kOffset = kHasVnni ? 128 : 0;
   static constexpr bool kSigned = !kHasVnni, kHasMinimum = false;
   static void load(const unsigned char* block, int64_t stride, Ints offsets, BlockOfRows& b) {
@@ -138,7 +151,8 @@ constexpr int kPanelVecs = 2, kTokenTile = 6;
 constexpr int kPanelVecs = 1, kTokenTile = 4;
 #endif
 constexpr int64_t kPanelRows = kPanelVecs * kLanes;
-constexpr int64_t kSlabBlocks = 64;  // a panel of 2,048 values x 32 rows is 64 KiB: part of an L2
+// A panel of 2,048 values x 32 rows is 64 KiB: part of an L2. Blocks of 256 values stay whole.
+constexpr int64_t kSlabBlocks = 64;
 // Tokens that one panel, decoded once, is used for.
 constexpr int64_t kChunkTokens = kHasTiles ? 512 : 192;
 
@@ -181,16 +195,18 @@ struct Slab {
   bool first, last;
 };
 
-/// kLanes rows of w from a slab's first block on. Rows that w lacks are zeros in `copy`.
+/// kLanes rows of w from a slab's first block on. Rows that w lacks are zeros in `copy`, of
+/// kLanes * row_bytes<Format>(kSlabBlocks) bytes.
 struct RowTile {
   const unsigned char* data;
   int64_t stride;
 };
 template <typename Format>
 inline RowTile row_tile(const MatrixView& w, int64_t i_row, const Slab& slab, unsigned char* copy) {
-  const unsigned char* source = row_of<const unsigned char>(w, i_row) + slab.begin * Format::kBytes;
+  const unsigned char* source =
+      row_of<const unsigned char>(w, i_row) + row_bytes<Format>(slab.begin);
   if (i_row + kLanes <= w.n_rows) return {source, w.stride_bytes};
-  const int64_t size = slab.n * Format::kBytes;
+  const int64_t size = row_bytes<Format>(slab.n);
   memset(copy, 0, static_cast<size_t>(kLanes * size));
   for (int64_t r = 0; i_row + r < w.n_rows; ++r) {
     memcpy(copy + r * size, source + r * w.stride_bytes, static_cast<size_t>(size));

@@ -1,5 +1,5 @@
-// y = x w^T with q8 activations and weights of 32-value blocks, for any compiler: rows are decoded
-// to int8 once for a number of tokens.
+// y = x w^T with q8 activations and block formats, for any compiler: rows are decoded to int8 once
+// for a number of tokens.
 //
 // The 32 products of a block are summed as integers, exactly. Then, block after block,
 //   y = y + integer * (w scale * x scale), y = y + w minimum * x sum
@@ -39,33 +39,67 @@ inline void add_fifth_bits(uint32_t bits, Block& b) {
   }
 }
 
-inline void decode(const BlockQ4_0& s, Block& b) {
-  split_nibbles(s, 8, b);
-  b.scale = f16_bits_to_f32(s.d);
+inline void decode(const BlockQ4_0& s, Block* b) {
+  split_nibbles(s, 8, *b);
+  b->scale = f16_bits_to_f32(s.d);
 }
-inline void decode(const BlockQ4_1& s, Block& b) {
-  split_nibbles(s, 0, b);
-  b.scale = f16_bits_to_f32(s.d);
-  b.minimum = f16_bits_to_f32(s.m);
+inline void decode(const BlockQ4_1& s, Block* b) {
+  split_nibbles(s, 0, *b);
+  b->scale = f16_bits_to_f32(s.d);
+  b->minimum = f16_bits_to_f32(s.m);
 }
-inline void decode(const BlockQ5_0& s, Block& b) {
-  split_nibbles(s, 16, b);
-  add_fifth_bits(bits_of(s.qh), b);
-  b.scale = f16_bits_to_f32(s.d);
+inline void decode(const BlockQ5_0& s, Block* b) {
+  split_nibbles(s, 16, *b);
+  add_fifth_bits(bits_of(s.qh), *b);
+  b->scale = f16_bits_to_f32(s.d);
 }
-inline void decode(const BlockQ5_1& s, Block& b) {
-  split_nibbles(s, 0, b);
-  add_fifth_bits(bits_of(s.qh), b);
-  b.scale = f16_bits_to_f32(s.d);
-  b.minimum = f16_bits_to_f32(s.m);
+inline void decode(const BlockQ5_1& s, Block* b) {
+  split_nibbles(s, 0, *b);
+  add_fifth_bits(bits_of(s.qh), *b);
+  b->scale = f16_bits_to_f32(s.d);
+  b->minimum = f16_bits_to_f32(s.m);
 }
-inline void decode(const BlockQ8_0& s, Block& b) {
-  memcpy(b.codes, s.qs, sizeof b.codes);
-  b.scale = f16_bits_to_f32(s.d);
+inline void decode(const BlockQ8_0& s, Block* b) {
+  memcpy(b->codes, s.qs, sizeof b->codes);
+  b->scale = f16_bits_to_f32(s.d);
+}
+
+/// The scales and minima of Q4_K and Q5_K, products of 11 and 6 bits: exact.
+template <typename Source>
+inline void decode_six_bit_pair(const Source& s, int i, Block& b) {
+  int scale, minimum;
+  six_bit_pair(s.scales, i, &scale, &minimum);
+  b.scale = f16_bits_to_f32(s.d) * static_cast<float>(scale);
+  b.minimum = -(f16_bits_to_f32(s.dmin) * static_cast<float>(minimum));
+}
+inline void decode(const BlockQ4_K& s, Block* b) {
+  for (int i = 0; i < 8; ++i) {
+    decode_six_bit_pair(s, i, b[i]);
+    const uint8_t* nibbles = s.qs + i / 2 * 32;
+    for (int j = 0; j < 32; ++j) {
+      b[i].codes[j] = static_cast<int8_t>((nibbles[j] >> i % 2 * 4) & 15);
+    }
+  }
+}
+inline void decode(const BlockQ5_K& s, Block* b) {
+  for (int i = 0; i < 8; ++i) {
+    decode_six_bit_pair(s, i, b[i]);
+    const uint8_t* nibbles = s.qs + i / 2 * 32;
+    for (int j = 0; j < 32; ++j) {
+      const int low = (nibbles[j] >> i % 2 * 4) & 15, fifth = (s.qh[j] >> i) & 1;
+      b[i].codes[j] = static_cast<int8_t>(low | fifth << 4);
+    }
+  }
 }
 
 template <typename Source>
-constexpr bool has_minimum = requires(Source s) {
+constexpr bool kIsKFormat = requires(Source s) {
+  s.dmin;
+};
+template <typename Source>
+constexpr int64_t kSubBlocks = kIsKFormat<Source> ? 8 : 1;
+template <typename Source>
+constexpr bool kHasMinimum = kIsKFormat<Source> || requires(Source s) {
   s.m;
 };
 
@@ -98,7 +132,7 @@ void multiply_row(const MatmulCpuArgs& args, const Block* blocks, int64_t begin,
     for (int64_t b = 0; b < n; ++b) {
       const auto integer = static_cast<float>(dot(blocks[b].codes, q + 32 * b));
       value += integer * (blocks[b].scale * scales[b]);
-      if (has_minimum<Source>) value += blocks[b].minimum * sums[b];
+      if (kHasMinimum<Source>) value += blocks[b].minimum * sums[b];
     }
     if (begin + n == n_row_blocks && args.bias) value += args.bias[i_row];
     if (begin + n == n_row_blocks && args.residual.data) {
@@ -121,10 +155,11 @@ void multiply_all(const MatmulCpuArgs& args, Team& team) {
       for (int64_t begin = 0; begin == 0 || begin < n_blocks; begin += kSlabBlocks) {
         const int64_t n = min_of(kSlabBlocks, n_blocks - begin);
         Block blocks[kSlabBlocks];
-        for (int64_t b = 0; b < n; ++b) {
+        for (int64_t b = 0; b < n; b += kSubBlocks<Source>) {
           Source source;
-          memcpy(&source, row + (begin + b) * static_cast<int64_t>(sizeof source), sizeof source);
-          decode(source, blocks[b]);
+          memcpy(&source, row + (begin + b) / kSubBlocks<Source> * int64_t{sizeof source},
+                 sizeof source);
+          decode(source, blocks + b);
         }
         multiply_row<Source>(args, blocks, begin, n, i_row, token_begin,
                              min_of(token_begin + kChunkTokens, n_tokens));
@@ -148,6 +183,10 @@ void matmul_q8(const MatmulCpuArgs& args, Team& team) noexcept {
       return q8::multiply_all<BlockQ5_1>(args, team);
     case Storage::kQ8_0:
       return q8::multiply_all<BlockQ8_0>(args, team);
+    case Storage::kQ4_K:
+      return q8::multiply_all<BlockQ4_K>(args, team);
+    case Storage::kQ5_K:
+      return q8::multiply_all<BlockQ5_K>(args, team);
     default:
       return;  // the row supports no other
   }
