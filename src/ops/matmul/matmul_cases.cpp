@@ -80,6 +80,7 @@ struct Cases {
       add("rows_", {m, 96, 19}, DType::kQ8_0);
       add("rows_", {m, 96, 19}, DType::kQ8_0, DType::kQ8);
       add("rows_", {m, 96, 19}, DType::kQ4_0, DType::kQ8);
+      add("rows_", {m, 512, 9}, DType::kQ2_K, DType::kQ8);
       add("rows_", {m, 512, 9}, DType::kQ5_K, DType::kQ8);
       add("rows_", {m, 512, 9}, DType::kQ6_K, DType::kQ8);
     }
@@ -92,6 +93,8 @@ struct Cases {
     add("deep_", {3, 8192, 5}, DType::kF32).quick = false;
     add("deep_", {3, 8192, 5}, DType::kQ4_K, DType::kQ8).quick = false;
     add("deep_", {17, 8192, 5}, DType::kQ5_K, DType::kQ8).quick = false;
+    add("deep_", {7, 8192, 5}, DType::kQ2_K, DType::kQ8).quick = false;
+    add("deep_", {1, 8192, 5}, DType::kQ6_K, DType::kQ8).quick = false;
     add("wide_", {1, 32, 65'543}, DType::kQ8_0).quick = false;
   }
 

@@ -18,26 +18,10 @@ MatmulCpuArgs pack(const Matmul::Args& args, const Tensor&) {
           .x_is_q8 = args.x.dtype == DType::kQ8};
 }
 
-/// Formats of one scale (and minimum) for each 32 values, as q8 has them.
-bool has_scales_of_32(DType dtype) {
-  switch (dtype) {
-    case DType::kQ4_0:
-    case DType::kQ4_1:
-    case DType::kQ5_0:
-    case DType::kQ5_1:
-    case DType::kQ8_0:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// Rows are gathered with 32-bit offsets.
 bool has_q8_dot(const Matmul::Args& args) {
   return args.x.dtype == DType::kQ8 && args.order == WeightOrder::kOutIn &&
-         has_scales_of_32(args.w.dtype) && args.w.stride_bytes[0] < (int64_t{1} << 26);
+         is_block_format(args.w.dtype) && args.w.stride_bytes[0] < (int64_t{1} << 26);
 }
 
 /// On all AVX tiers, tiles included, the sums of blocks are added one after the other.
@@ -45,9 +29,12 @@ std::string_view q8_order(cpu::Tier tier) {
   return tier == cpu::Tier::kPortable ? cpu::name(tier) : "q8_blocks";
 }
 
-/// Below a tile's worth of tokens vector instructions are as fast and need no decoded panel.
+/// Sums of 16 values would fill a quarter of a tile's depth. Below a tile's worth of tokens vector
+/// instructions are as fast and need no decoded panel.
 bool has_q8_tiles(const Matmul::Args& args) {
-  return has_q8_dot(args) && args.x.dim(0) >= 16;
+  const DType w = args.w.dtype;
+  const bool sums_of_16 = w == DType::kQ2_K || w == DType::kQ3_K || w == DType::kQ6_K;
+  return has_q8_dot(args) && !sums_of_16 && args.x.dim(0) >= 16;
 }
 
 }  // namespace

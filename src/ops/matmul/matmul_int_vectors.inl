@@ -41,6 +41,9 @@ template <int kBits>
 inline Ints shift_left(Ints a) {
   return _mm512_slli_epi32(a, kBits);
 }
+inline Ints xor_ints(Ints a, Ints b) {
+  return _mm512_xor_si512(a, b);
+}
 inline Ints zip_low_32(Ints a, Ints b) {
   return _mm512_unpacklo_epi32(a, b);
 }
@@ -109,6 +112,9 @@ inline Ints shift_right(Ints a, int bits) {
 template <int kBits>
 inline Ints shift_left(Ints a) {
   return _mm256_slli_epi32(a, kBits);
+}
+inline Ints xor_ints(Ints a, Ints b) {
+  return _mm256_xor_si256(a, b);
 }
 inline Ints zip_low_32(Ints a, Ints b) {
   return _mm256_unpacklo_epi32(a, b);

@@ -1,7 +1,8 @@
 // y = x w^T with q8 activations and block formats, on the AVX tiers. The lanes of a
 // vector are neighbouring rows of w.
 //
-// The 32 products of a block are summed as integers, exactly. Then, block after block,
+// The products of the 32 (or 16) values that share a scale are summed as integers, exactly. Then,
+// part after part,
 //   y = y + integer * (w scale * x scale), y = y + w minimum * x sum
 // each fused: the same bits for every M, and the same on all AVX tiers.
 
@@ -33,8 +34,11 @@ void multiply_tokens(const MatmulCpuArgs& args, int64_t i_row, int64_t token_beg
         const BlockOfRows& w = Format::sub_block(words, s);
         TESSERA_UNROLL
         for (int g = 0; g < 8; ++g) panel.codes[b + s][r][g] = w.codes[g];
-        panel.scale[b + s][r] = w.scale;
-        if (Format::kHasMinimum) panel.minimum[b + s][r] = w.minimum;
+        for (int p = 0; p < Format::kParts; ++p) {
+          const int64_t part = (b + s) * Format::kParts + p;
+          panel.scale[part][r] = w.scale[p];
+          if (Format::kHasMinimum) panel.minimum[part][r] = w.minimum[p];
+        }
       }
     }
   }
@@ -90,6 +94,14 @@ void matmul_q8(const MatmulCpuArgs& args, Team& team) noexcept {
       return q8::multiply_all<q8::FormatQ4_K>(args, team);
     case Storage::kQ5_K:
       return q8::multiply_all<q8::FormatQ5_K>(args, team);
+#if TESSERA_TIER != TESSERA_TIER_AMX  // no tiles for sums of 16 values
+    case Storage::kQ2_K:
+      return q8::multiply_all<q8::FormatQ2_K>(args, team);
+    case Storage::kQ3_K:
+      return q8::multiply_all<q8::FormatQ3_K>(args, team);
+    case Storage::kQ6_K:
+      return q8::multiply_all<q8::FormatQ6_K>(args, team);
+#endif
     default:
       return;  // the row supports no other
   }

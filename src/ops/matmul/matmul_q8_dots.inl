@@ -6,12 +6,13 @@ namespace tessera::TESSERA_ISA {
 namespace {
 namespace q8 {
 
-/// dots[r][t] += the products of a block of kRows vectors of rows with 32 values of kTokens tokens.
+/// dots[r][t] += the products of kRows vectors of rows with kTokens tokens, from group kBegin (of
+/// four values) of a block of 32 up to kEnd.
 #if TESSERA_TIER >= TESSERA_TIER_AVX512VNNI
-template <typename Format, int kRows, int kTokens>
-inline void dot_block(const Ints (*codes)[8], const int8_t* const* x, Ints (*dots)[kTokens]) {
+template <typename Format, int kBegin, int kEnd, int kRows, int kTokens>
+inline void dot_groups(const Ints (*codes)[8], const int8_t* const* x, Ints (*dots)[kTokens]) {
   TESSERA_UNROLL
-  for (int g = 0; g < 8; ++g) {
+  for (int g = kBegin; g < kEnd; ++g) {
     TESSERA_UNROLL
     for (int t = 0; t < kTokens; ++t) {
       const Ints four = splat_four_bytes(x[t] + 4 * g);
@@ -58,15 +59,15 @@ inline Ints add_pairs(Ints a) {
 }
 #endif
 
-template <typename Format, int kRows, int kTokens>
-inline void dot_block(const Ints (*codes)[8], const int8_t* const* x, Ints (*dots)[kTokens]) {
+template <typename Format, int kBegin, int kEnd, int kRows, int kTokens>
+inline void dot_groups(const Ints (*codes)[8], const int8_t* const* x, Ints (*dots)[kTokens]) {
   // A product of two pairs is at most 2 * 127 kMaxCode; so many of them fit into 16 bits.
   constexpr int kGroups = 32767 / (2 * 127 * Format::kMaxCode);
   TESSERA_UNROLL
-  for (int begin = 0; begin < 8; begin += kGroups) {
+  for (int begin = kBegin; begin < kEnd; begin += kGroups) {
     Ints shorts[kRows][kTokens];
     TESSERA_UNROLL
-    for (int g = begin; g < (begin + kGroups < 8 ? begin + kGroups : 8); ++g) {
+    for (int g = begin; g < (begin + kGroups < kEnd ? begin + kGroups : kEnd); ++g) {
       TESSERA_UNROLL
       for (int t = 0; t < kTokens; ++t) {
         const Ints four = splat_four_bytes(x[t] + 4 * g);
@@ -88,10 +89,12 @@ inline void dot_block(const Ints (*codes)[8], const int8_t* const* x, Ints (*dot
 }
 #endif
 
-/// acc[r][t] gains the products of block `b` of kRows vectors of rows.
-template <typename Format, int kRows, int kTokens>
-inline void add_block(const Ints (*codes)[8], const Vec* scale, const Vec* minimum,
-                      const TokenTile<kTokens>& x, int64_t b, Vec (*acc)[kTokens]) {
+/// acc[r][t] gains the products of part kPart of block `b` of kRows vectors of rows.
+template <typename Format, int kPart, int kRows, int kTokens>
+inline void add_part(const Ints (*codes)[8], const Vec* scale, const Vec* minimum,
+                     const TokenTile<kTokens>& x, int64_t b, Vec (*acc)[kTokens]) {
+  constexpr int kGroups = 8 / Format::kParts;
+  const int64_t part = b * Format::kParts + kPart;
   Ints dots[kRows][kTokens];
   const int8_t* q[kTokens];
   TESSERA_UNROLL
@@ -99,10 +102,10 @@ inline void add_block(const Ints (*codes)[8], const Vec* scale, const Vec* minim
     q[t] = x.q[t] + 32 * b;
     TESSERA_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      dots[r][t] = splat_ints(Format::kOffset ? x.offset[t][b] : 0);
+      dots[r][t] = splat_ints(Format::kOffset ? x.offset[t][part] : 0);
     }
   }
-  dot_block<Format, kRows, kTokens>(codes, q, dots);
+  dot_groups<Format, kPart * kGroups, (kPart + 1) * kGroups, kRows>(codes, q, dots);
   TESSERA_UNROLL
   for (int t = 0; t < kTokens; ++t) {
     const Vec x_scale = splat(x.scale[t][b]);
@@ -111,9 +114,19 @@ inline void add_block(const Ints (*codes)[8], const Vec* scale, const Vec* minim
       acc[r][t] = fmadd(ints_to_float(dots[r][t]), scale[r] * x_scale, acc[r][t]);
     }
     if (!Format::kHasMinimum) continue;
-    const Vec x_sum = splat(x.sum[t][b]);
+    const Vec x_sum = splat(x.sum[t][part]);
     TESSERA_UNROLL
     for (int r = 0; r < kRows; ++r) acc[r][t] = fmadd(minimum[r], x_sum, acc[r][t]);
+  }
+}
+
+/// acc[r][t] gains the products of block `b`; scale and minimum: of each part, then vector of rows.
+template <typename Format, int kRows, int kTokens>
+inline void add_block(const Ints (*codes)[8], const Vec* scale, const Vec* minimum,
+                      const TokenTile<kTokens>& x, int64_t b, Vec (*acc)[kTokens]) {
+  add_part<Format, 0, kRows>(codes, scale, minimum, x, b, acc);
+  if constexpr (Format::kParts == 2) {
+    add_part<Format, 1, kRows>(codes, scale + kRows, minimum + kRows, x, b, acc);
   }
 }
 
@@ -164,7 +177,7 @@ void multiply_one_token(const MatmulCpuArgs& args, int64_t row_begin, int64_t ro
       for (int s = 0; s < Format::kSubBlocks; ++s) {
         next.advance(kLanes * Format::kBytes / Format::kSubBlocks);
         const BlockOfRows& w = Format::sub_block(words, s);
-        add_block<Format, 1, 1>(&w.codes, &w.scale, &w.minimum, x, b + s, acc);
+        add_block<Format, 1>(&w.codes, w.scale, w.minimum, x, b + s, acc);
       }
     }
     put_sums(args, 0, i_row, slab, acc[0][0]);
@@ -184,8 +197,9 @@ void multiply_token_tile(const MatmulCpuArgs& args, const Panel& panel, int64_t 
     }
   }
   for (int64_t b = 0; b < slab.n; ++b) {
-    add_block<Format, kPanelVecs, kTokens>(panel.codes[b], panel.scale[b], panel.minimum[b], x, b,
-                                           acc);
+    const int64_t part = b * Format::kParts;
+    add_block<Format, kPanelVecs>(panel.codes[b], panel.scale[part], panel.minimum[part], x, b,
+                                  acc);
   }
   for (int64_t r = 0; r < n_vecs; ++r) {
     for (int t = 0; t < kTokens; ++t) {

@@ -19,7 +19,7 @@ constexpr bool kHasTiles = TESSERA_TIER == TESSERA_TIER_AMX;
 /// 32 values of kLanes rows: lane r of codes[g] has values 4 g to 4 g + 3 of row r.
 struct BlockOfRows {
   Ints codes[8];
-  Vec scale, minimum;  // minimum: only where the format has one
+  Vec scale[2], minimum[2];  // of each part; minimum: only where the format has one
 };
 
 /// Nibbles: the low ones are a block's first half.
@@ -55,12 +55,12 @@ inline void add_fifth_bits(Ints bits, Ints* codes) {
   }
 }
 
-// Formats: load() reads kBytes of kLanes rows, in which sub_block() finds kSubBlocks x 32 values. A
-// weight's integer is code - kOffset; the offset's share of a sum, -kOffset * the sum of q, is
-// exact too. |code| <= kMaxCode.
+// Formats: load() reads kBytes of kLanes rows, in which sub_block() finds kSubBlocks x 32 values,
+// of which kParts (1 or 2) equal parts have a scale of their own. A weight's integer is code -
+// kOffset; the offset's share of a sum, -kOffset * the sum of q, is exact too. |code| <= kMaxCode.
 
 struct FormatOf32 {
-  static constexpr int kSubBlocks = 1;
+  static constexpr int kSubBlocks = 1, kParts = 1;
   using Words = BlockOfRows;
   static const BlockOfRows& sub_block(const Words& words, int) { return words; }
 };
@@ -79,7 +79,7 @@ struct FormatQ4_0 : FormatOf32 {
     load_groups(block + 2, stride, groups);
     split_nibbles(groups, b.codes);
     make_signed<8>(b.codes);
-    b.scale = low_halves(gather_ints(block, offsets));
+    b.scale[0] = low_halves(gather_ints(block, offsets));
   }
 };
 
@@ -91,8 +91,8 @@ struct FormatQ4_1 : FormatOf32 {
     load_groups(block + 4, stride, groups);
     split_nibbles(groups, b.codes);
     const Ints halves = gather_ints(block, offsets);
-    b.scale = low_halves(halves);
-    b.minimum = low_halves(shift_right<16>(halves));
+    b.scale[0] = low_halves(halves);
+    b.minimum[0] = low_halves(shift_right<16>(halves));
   }
 };
 
@@ -105,7 +105,7 @@ struct FormatQ5_0 : FormatOf32 {
     split_nibbles(groups, b.codes);
     add_fifth_bits(gather_ints(block + 2, offsets), b.codes);
     make_signed<16>(b.codes);
-    b.scale = low_halves(gather_ints(block, offsets));
+    b.scale[0] = low_halves(gather_ints(block, offsets));
   }
 };
 
@@ -118,8 +118,8 @@ struct FormatQ5_1 : FormatOf32 {
     split_nibbles(groups, b.codes);
     add_fifth_bits(gather_ints(block + 4, offsets), b.codes);
     const Ints halves = gather_ints(block, offsets);
-    b.scale = low_halves(halves);
-    b.minimum = low_halves(shift_right<16>(halves));
+    b.scale[0] = low_halves(halves);
+    b.minimum[0] = low_halves(shift_right<16>(halves));
   }
 };
 
@@ -137,7 +137,7 @@ struct FormatQ8_0 : FormatOf32 {
       b.codes[g] = _mm512_xor_si512(b.codes[g], splat_ints(INT32_MIN | 0x00808080));
     }
 #endif
-    b.scale = low_halves(gather_ints(block, offsets));
+    b.scale[0] = low_halves(gather_ints(block, offsets));
   }
 };
 
@@ -159,7 +159,7 @@ constexpr int64_t kChunkTokens = kHasTiles ? 512 : 192;
 /// The blocks of kPanelRows rows in one slab of K.
 struct Panel {
   Ints codes[kSlabBlocks][kPanelVecs][8];
-  Vec scale[kSlabBlocks][kPanelVecs], minimum[kSlabBlocks][kPanelVecs];
+  Vec scale[2 * kSlabBlocks][kPanelVecs], minimum[2 * kSlabBlocks][kPanelVecs];  // of each part
 };
 
 /// Tokens as the kernels read them, from the first block of a slab on.
@@ -167,8 +167,9 @@ template <int kTokens>
 struct TokenTile {
   const int8_t* q[kTokens];
   const float* scale[kTokens];
-  const float* sum[kTokens];
-  int32_t offset[kTokens][kSlabBlocks];  // what the format's offset adds: -kOffset * sum of q
+  const float* sum[kTokens];                 // of each part
+  int32_t offset[kTokens][2 * kSlabBlocks];  // what the format's offset adds to a part
+  float part_sums[kTokens][2 * kSlabBlocks];
 };
 
 template <typename Format, int kTokens>
@@ -180,11 +181,17 @@ inline void load_tokens(const MatrixView& x, int64_t i_token, int64_t i_block, i
     tile.scale[t] = reinterpret_cast<const float*>(row) + i_block;
     tile.sum[t] = tile.scale[t] + n_row_blocks;
     tile.q[t] = reinterpret_cast<const int8_t*>(row + 8 * n_row_blocks) + 32 * i_block;
-    if (Format::kOffset == 0) continue;
-    for (int64_t b = 0; b < n_blocks; ++b) {
+    constexpr bool kNeedsPartSums = Format::kHasMinimum && Format::kParts > 1;
+    if (kNeedsPartSums) tile.sum[t] = tile.part_sums[t];
+    if (Format::kOffset == 0 && !kNeedsPartSums) continue;
+    constexpr int kPartValues = 32 / Format::kParts;
+    for (int64_t p = 0; p < n_blocks * Format::kParts; ++p) {
       int32_t sum = 0;
-      for (int i = 0; i < 32; ++i) sum += tile.q[t][32 * b + i];
-      tile.offset[t][b] = -Format::kOffset * sum;
+      for (int i = 0; i < kPartValues; ++i) sum += tile.q[t][kPartValues * p + i];
+      tile.offset[t][p] = -Format::kOffset * sum;
+      if (kNeedsPartSums) {
+        tile.part_sums[t][p] = static_cast<float>(sum) * tile.scale[t][p / Format::kParts];
+      }
     }
   }
 }
