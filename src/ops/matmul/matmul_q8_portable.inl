@@ -9,6 +9,7 @@
 #include "cpu/simd.hpp"
 #include "ops/matmul/matmul_cpu.hpp"
 #include "ops/matmul/unroll.hpp"
+#include "ops/quantize/decode_rows.inl"
 #include "tensor/blocks.hpp"
 
 namespace tessera::TESSERA_ISA {
@@ -111,10 +112,7 @@ inline void decode(const BlockQ2_K& s, Block* b) {
 inline void decode(const BlockQ3_K& s, Block* b) {
   for (int i = 0; i < 8; ++i) {
     for (int p = 0; p < 2; ++p) {
-      const int part = 2 * i + p;
-      const int low = (s.scales[part % 8] >> part / 8 * 4) & 15;
-      const int high = (s.scales[8 + part % 4] >> part / 4 * 2) & 3;
-      b[i].scale[p] = f16_bits_to_f32(s.d) * static_cast<float>((low | high << 4) - 32);
+      b[i].scale[p] = f16_bits_to_f32(s.d) * static_cast<float>(q3_k_scale(s.scales, 2 * i + p));
     }
     for (int j = 0; j < 32; ++j) {
       const int third = (s.hmask[j] >> i) & 1;
@@ -167,11 +165,12 @@ inline void dot_parts(const int8_t* a, const int8_t* b, int32_t* parts) {
   int16_t wide_a[32], wide_b[32];
   for (int i = 0; i < 32; ++i) wide_a[i] = a[i];
   for (int i = 0; i < 32; ++i) wide_b[i] = b[i];
-  for (int p = 0; p < kParts; ++p) parts[p] = 0;
   if constexpr (kParts == 1) {
-    for (int i = 0; i < 32; ++i) parts[0] += wide_a[i] * wide_b[i];
+    int32_t sum = 0;
+    for (int i = 0; i < 32; ++i) sum += wide_a[i] * wide_b[i];
+    parts[0] = sum;
   } else {
-    for (int p = 0; p < 2; ++p) {
+    for (int p = 0; p < kParts; ++p) {
       int32_t sum = 0;
       TESSERA_DO_NOT_UNROLL
       for (int i = 0; i < 16; ++i) sum += wide_a[16 * p + i] * wide_b[16 * p + i];

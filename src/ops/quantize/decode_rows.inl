@@ -3,6 +3,8 @@
 //
 // Included by kernels of gather_rows, convert and matmul. Blocks lie at any address.
 
+#pragma once
+
 #include "cpu/simd.hpp"
 #include "ops/quantize/storage.hpp"
 #include "tensor/blocks.hpp"
@@ -79,13 +81,17 @@ inline void decode_block(const BlockQ2_K& b, float* y) {
   }
 }
 
+/// Scale `i` (0..15) of the 12 packed bytes of Q3_K.
+inline int q3_k_scale(const uint8_t (&packed)[12], int i) {
+  const int low = (packed[i % 8] >> i / 8 * 4) & 15, high = (packed[8 + i % 4] >> i / 4 * 2) & 3;
+  return (low | high << 4) - 32;
+}
+
 inline void decode_block(const BlockQ3_K& b, float* y) {
   const float d = f16_bits_to_f32(b.d);
   for (int i = 0; i < 256; i += 16) {
-    const int half = i / 128, pair = i % 128 / 32, lane = i % 32, s = i / 16;
-    const int low = s < 8 ? b.scales[s] & 15 : b.scales[s - 8] >> 4;
-    const int six_bits = low | ((b.scales[8 + s % 4] >> (2 * (s / 4))) & 3) << 4;
-    const Vec scale = splat(d * static_cast<float>(six_bits - 32));
+    const int half = i / 128, pair = i % 128 / 32, lane = i % 32;
+    const Vec scale = splat(d * static_cast<float>(q3_k_scale(b.scales, i / 16)));
     for (int j = 0; j < 16; j += kLanes) {
       const IVec third = (load_u8(b.hmask + lane + j) >> (4 * half + pair)) & 1;
       const IVec q = (load_u8(b.qs + 32 * half + lane + j) >> (2 * pair)) & 3;
