@@ -36,3 +36,16 @@ if apt-cache show g++-mingw-w64-x86-64 >/dev/null 2>&1; then
 else
   echo "not built: no package g++-mingw-w64-x86-64 here" >&2
 fi
+
+echo "== NEON: cross-compiled for aarch64, under qemu"
+arm64_packages=(g++-aarch64-linux-gnu qemu-user-static)
+if apt-cache show "${arm64_packages[@]}" >/dev/null 2>&1; then
+  ./dev setup "${arm64_packages[@]}"
+  tools/fetch_arm64_packages.sh
+  arm64_tests=(ops_test device_test ops_invariance_test api_test)
+  ./dev build arm64 "${arm64_tests[@]}"
+  ctest --test-dir build/arm64 --output-on-failure --no-tests=error -j "$(nproc)" \
+    -R "^(ops_test_cpu_quick|device_test|ops_invariance_test|api_test)$"
+else
+  echo "not run: no packages ${arm64_packages[*]} here" >&2
+fi

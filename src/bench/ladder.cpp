@@ -22,6 +22,8 @@ const LadderKernels& kernels_of(cpu::Tier tier) {
 #if defined(__x86_64__)
   if (tier >= cpu::Tier::kAvx512) return avx512::kLadderKernels;
   if (tier == cpu::Tier::kAvx2) return avx2::kLadderKernels;
+#elif defined(__aarch64__)
+  if (tier >= cpu::Tier::kNeon) return neon::kLadderKernels;
 #else
   static_cast<void>(tier);
 #endif

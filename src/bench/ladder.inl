@@ -90,11 +90,7 @@ void packed(const LadderProblem& p, float* packed_b) noexcept {
 // Tiles of kTileRows x 2 vectors: 16 sums, 2 vectors of B and a factor in 32 registers, or 8 sums
 // in
 // 16. Both cover a latency of 4 cycles on two units.
-#if TESSERA_TIER >= TESSERA_TIER_AVX512
-constexpr int kTileRows = 8;
-#else
-constexpr int kTileRows = 4;
-#endif
+constexpr int kTileRows = kRegisters / 4;
 constexpr int64_t kPanel = 2 * kLanes;
 
 void pack_panel(const LadderProblem& p, int64_t k0, int64_t j0, int64_t i_panel,

@@ -42,6 +42,13 @@ extern const ProbeKernels kProbeKernels;
 namespace amx {
 extern const ProbeKernels kProbeKernels;
 }
+#elif defined(__aarch64__)
+namespace neon {
+extern const ProbeKernels kProbeKernels;
+}
+namespace dotprod {
+extern const ProbeKernels kProbeKernels;
+}
 #endif
 
 }  // namespace tessera

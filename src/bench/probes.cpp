@@ -36,15 +36,25 @@ constexpr int64_t kHops = int64_t{1} << 13;  // of a latency sample: at 100 ns e
 constexpr int kWalks = 64;
 
 const ProbeKernels& kernels_of(cpu::Tier tier) {
+  switch (tier) {
 #if defined(__x86_64__)
-  constexpr std::array<const ProbeKernels*, cpu::kNumTiers> kAll = {
-      &portable::kProbeKernels, &avx2::kProbeKernels, &avx512::kProbeKernels,
-      &avx512vnni::kProbeKernels, &amx::kProbeKernels};
-  return *kAll[static_cast<size_t>(tier)];
-#else
-  static_cast<void>(tier);
-  return portable::kProbeKernels;
+    case cpu::Tier::kAvx2:
+      return avx2::kProbeKernels;
+    case cpu::Tier::kAvx512:
+      return avx512::kProbeKernels;
+    case cpu::Tier::kAvx512Vnni:
+      return avx512vnni::kProbeKernels;
+    case cpu::Tier::kAmx:
+      return amx::kProbeKernels;
+#elif defined(__aarch64__)
+    case cpu::Tier::kNeon:
+      return neon::kProbeKernels;
+    case cpu::Tier::kDotprod:
+      return dotprod::kProbeKernels;
 #endif
+    default:
+      return portable::kProbeKernels;
+  }
 }
 
 #if defined(__x86_64__)
@@ -127,6 +137,7 @@ std::string missing(Peak peak) {
   }
   return {};
 #else
+  if (peak == Peak::kInt8 && cpu::runs(cpu::Tier::kDotprod)) return "";
   return peak == Peak::kF32 ? "" : "no probe for this kind of CPU";
 #endif
 }

@@ -8,6 +8,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace tessera::TESSERA_ISA {
@@ -96,13 +98,10 @@ void copy(unsigned char* target, const unsigned char* source, int64_t size_bytes
   }
 }
 
-// Two units times a latency of four cycles (eight where a product and a sum are two instructions)
-// ask for at least eight chains; the factors need two more registers of 16 (32 with AVX-512).
-#if TESSERA_TIER >= TESSERA_TIER_AVX512
-constexpr int kChains = 16;
-#else
-constexpr int kChains = 12;
-#endif
+// Two units times a latency of four cycles (eight where a product and a sum are two instructions;
+// four units in some of aarch64) ask for at least eight chains, or 16; the factors need two more
+// registers.
+constexpr int kChains = kRegisters == 32 ? 16 : 12;
 
 void multiply_add(int64_t n_rounds) noexcept {
   Vec chains[kChains];
@@ -138,6 +137,14 @@ inline Bytes dot(Bytes sum, Bytes a, Bytes b) {
 inline Bytes ones() {
   return _mm256_set1_epi8(1);
 }
+#elif TESSERA_TIER == TESSERA_TIER_DOTPROD
+typedef int8x16_t Bytes;
+inline Bytes dot(Bytes sum, Bytes a, Bytes b) {
+  return vreinterpretq_s8_s32(vdotq_s32(vreinterpretq_s32_s8(sum), a, b));
+}
+inline Bytes ones() {
+  return vdupq_n_s8(1);
+}
 #endif
 
 #if TESSERA_TIER == TESSERA_TIER_AMX
@@ -161,7 +168,7 @@ void dot_int8(int64_t n_rounds) noexcept {
   }
   release_tiles();
 }
-#elif TESSERA_TIER >= TESSERA_TIER_AVX2
+#elif TESSERA_TIER >= TESSERA_TIER_DOTPROD
 constexpr int64_t kOpsPerRound = 2 * static_cast<int64_t>(sizeof(Bytes)) * kChains;
 void dot_int8(int64_t n_rounds) noexcept {
   Bytes chains[kChains];
@@ -184,7 +191,7 @@ const ProbeKernels kProbeKernels = {
     .copy = copy,
     .multiply_add = multiply_add,
     .flops_per_round = 2 * kLanes * kChains,
-#if TESSERA_TIER >= TESSERA_TIER_AVX2
+#if TESSERA_TIER >= TESSERA_TIER_DOTPROD
     .dot_int8 = dot_int8,
     .int8_ops_per_round = kOpsPerRound,
 #else

@@ -65,7 +65,7 @@ void add_bench_ops(CLI::App& parent, Action& action) {
       ->check(integer_between(0, 1024))
       ->capture_default_str();
   command->add_option("--isa", bench.isa,
-                      "Highest CPU tier: portable, avx2, avx512, avx512vnni, amx");
+                      "Highest CPU tier: portable, neon, dotprod, avx2, avx512, avx512vnni, amx");
   command->add_option("--warmup", bench.warmup, "Runs before the timed ones")
       ->check(integer_between(0, 1'000'000))
       ->capture_default_str();

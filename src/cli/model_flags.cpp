@@ -88,7 +88,8 @@ void ModelFlags::add_run_flags(CLI::App& command) {
   add("-t,--threads", load.n_threads, "CPU threads; 0: as many as the process may use")
       ->check(integer_between(0, 1024))
       ->capture_default_str();
-  add("--isa", load.isa, "Highest CPU tier to use: portable, avx2, avx512, avx512vnni, amx");
+  add("--isa", load.isa,
+      "Highest CPU tier to use: portable, neon, dotprod, avx2, avx512, avx512vnni, amx");
   add("--activations", activations,
       "How activations enter products with quantised weights: auto may quantise them for speed, "
       "f32 is exact")

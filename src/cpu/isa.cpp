@@ -6,6 +6,10 @@
 #include <cpuid.h>
 #endif
 #if defined(__linux__)
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -18,8 +22,8 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr std::array<std::string_view, kNumTiers> kNames = {"portable", "avx2", "avx512",
-                                                            "avx512vnni", "amx"};
+constexpr std::array<std::string_view, kNumTiers> kNames = {
+    "portable", "neon", "dotprod", "avx2", "avx512", "avx512vnni", "amx"};
 
 #if defined(__x86_64__)
 /// AMX with int8 and bf16 products, and leave to use it: the kernel saves tile registers only for
@@ -33,6 +37,16 @@ bool has_amx() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   static const bool granted = ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return granted;
+#else
+  return false;
+#endif
+}
+#elif defined(__aarch64__)
+bool has_dotprod() {
+#if defined(__linux__)
+  return (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#elif defined(__APPLE__)
+  return true;  // every processor of Apple's computers
 #else
   return false;
 #endif
@@ -69,8 +83,14 @@ bool runs(Tier tier) {
       return runs(Tier::kAvx512) && __builtin_cpu_supports("avx512vnni");
     case Tier::kAmx:
       return runs(Tier::kAvx512Vnni) && has_amx();
+    case Tier::kNeon:
+    case Tier::kDotprod:
+      return false;
   }
   return false;
+#elif defined(__aarch64__)
+  return tier == Tier::kPortable || tier == Tier::kNeon ||
+         (tier == Tier::kDotprod && has_dotprod());
 #else
   return tier == Tier::kPortable;
 #endif
@@ -98,13 +118,17 @@ std::vector<Tier> available_tiers(std::string_view highest) {
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
+  std::string implementer, part;  // what aarch64 has instead of a name
   for (std::string line; std::getline(info, line);) {
-    const size_t colon = line.find(':');
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) return value;
+    if (line.starts_with("CPU implementer")) implementer = std::move(value);
+    if (line.starts_with("CPU part")) part = std::move(value);
   }
-  return "unknown CPU";
+  if (part.empty()) return "unknown CPU";
+  return fmt::format("CPU part {} of implementer {}", part, implementer);
 }
 
 }  // namespace tessera::cpu

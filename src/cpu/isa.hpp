@@ -7,9 +7,18 @@
 
 namespace tessera::cpu {
 
-/// Instruction-set tiers, worst first; the numbers are those of TESSERA_TIER (cpu/tier.hpp).
-enum class Tier { kPortable = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAmx = 4 };
-inline constexpr int kNumTiers = 5;
+/// Instruction-set tiers, worst first in each family of processors; the numbers are those of
+/// TESSERA_TIER (cpu/tier.hpp).
+enum class Tier {
+  kPortable = 0,
+  kNeon = 1,
+  kDotprod = 2,
+  kAvx2 = 3,
+  kAvx512 = 4,
+  kAvx512Vnni = 5,
+  kAmx = 6,
+};
+inline constexpr int kNumTiers = 7;
 
 std::string_view name(Tier tier);
 std::optional<Tier> tier_from_name(std::string_view name);

@@ -10,6 +10,8 @@
 
 #if TESSERA_TIER >= TESSERA_TIER_AVX2
 #include <immintrin.h>
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+#include <arm_neon.h>
 #endif
 
 namespace tessera::TESSERA_ISA {
@@ -21,6 +23,13 @@ constexpr int kLanes = 16;
 constexpr int kLanes = 8;
 #else
 constexpr int kLanes = 4;
+#endif
+
+// Vector registers: those of AVX-512 and of aarch64, or those of older x86-64.
+#if TESSERA_TIER >= TESSERA_TIER_AVX512 || defined(__aarch64__)
+constexpr int kRegisters = 32;
+#else
+constexpr int kRegisters = 16;
 #endif
 
 typedef float Vec __attribute__((vector_size(kLanes * sizeof(float))));
@@ -62,6 +71,8 @@ inline bool any(IVec mask) {
   return _mm512_test_epi32_mask(bits_as<__m512i>(mask), bits_as<__m512i>(mask)) != 0;
 #elif TESSERA_TIER == TESSERA_TIER_AVX2
   return _mm256_movemask_ps(bits_as<__m256>(mask)) != 0;
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+  return vmaxvq_u32(bits_as<uint32x4_t>(mask)) != 0;
 #else
   int32_t bits = 0;
   for (int i = 0; i < kLanes; ++i) bits |= mask[i];
@@ -137,6 +148,8 @@ inline Vec fmadd(Vec a, Vec b, Vec c) {
   return _mm512_fmadd_ps(a, b, c);
 #elif TESSERA_TIER == TESSERA_TIER_AVX2
   return _mm256_fmadd_ps(a, b, c);
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+  return vfmaq_f32(c, a, b);
 #else
   return a * b + c;
 #endif
@@ -227,6 +240,8 @@ inline int32_t reduce_max(IVec value) {
 inline float f16_bits_to_f32(uint16_t bits) {
 #if TESSERA_TIER >= TESSERA_TIER_AVX2
   return _cvtsh_ss(bits);
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+  return static_cast<float>(bits_as<__fp16>(bits));
 #else
   const uint32_t magnitude = bits & 0x7fff;
   uint32_t wide = magnitude >= 0x7c00 ? 0x7f800000u | (magnitude & 0x3ff) << 13
@@ -252,6 +267,10 @@ inline Vec load_f16(const void* source) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(source)));
 #elif TESSERA_TIER == TESSERA_TIER_AVX2
   return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(source)));
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+  float16x4_t halves;
+  memcpy(&halves, source, sizeof halves);
+  return vcvt_f32_f16(halves);
 #else
   uint16_t halves[kLanes];
   memcpy(halves, source, sizeof halves);
@@ -281,6 +300,8 @@ inline uint16_t f32_to_f16_bits(float value) {
 #if TESSERA_TIER >= TESSERA_TIER_AVX2
   const __m128i half = _mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT);
   return static_cast<uint16_t>(_mm_cvtsi128_si32(half));
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+  return bits_as<uint16_t>(static_cast<__fp16>(value));
 #else
   const uint32_t bits = bits_as<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
@@ -305,6 +326,9 @@ inline void store_f16(void* target, Vec value) {
 #elif TESSERA_TIER == TESSERA_TIER_AVX2
   _mm_storeu_si128(static_cast<__m128i*>(target),
                    _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+#elif TESSERA_TIER >= TESSERA_TIER_NEON
+  const float16x4_t halves = vcvt_f16_f32(value);
+  memcpy(target, &halves, sizeof halves);
 #else
   uint16_t halves[kLanes];
   for (int i = 0; i < kLanes; ++i) halves[i] = f32_to_f16_bits(value[i]);

@@ -11,11 +11,14 @@
 
 #include "base/team.hpp"
 
-#define TESSERA_TIER_PORTABLE 0    // the compiler's baseline: SSE2 on x86-64, NEON on aarch64
-#define TESSERA_TIER_AVX2 1        // AVX2, FMA, F16C
-#define TESSERA_TIER_AVX512 2      // AVX-512 F, BW, DQ, VL, CD
-#define TESSERA_TIER_AVX512VNNI 3  // and VNNI: integer dot products only
-#define TESSERA_TIER_AMX 4         // and AMX tiles: products of many tokens only
+// Each family's tiers follow one another; one of x86-64 is AVX2 or more, one of aarch64 is between.
+#define TESSERA_TIER_PORTABLE 0    // the compiler's baseline, without fused products
+#define TESSERA_TIER_NEON 1        // every aarch64
+#define TESSERA_TIER_DOTPROD 2     // and SDOT (FEAT_DotProd): integer dot products only
+#define TESSERA_TIER_AVX2 3        // AVX2, FMA, F16C
+#define TESSERA_TIER_AVX512 4      // AVX-512 F, BW, DQ, VL, CD
+#define TESSERA_TIER_AVX512VNNI 5  // and VNNI: integer dot products only
+#define TESSERA_TIER_AMX 6         // and AMX tiles: products of many tokens only
 
 /// Declares a kernel in the namespaces of every tier that the op is compiled for by default.
 #if defined(__x86_64__)
@@ -31,12 +34,22 @@
   }
 /// The kernels of that name, indexed by Tier; null where a tier has none.
 #define TESSERA_TIER_TABLE(kernel) \
-  { portable::kernel, avx2::kernel, avx512::kernel, nullptr, nullptr }
+  { portable::kernel, nullptr, nullptr, avx2::kernel, avx512::kernel, nullptr, nullptr }
+#elif defined(__aarch64__)
+#define TESSERA_DECLARE_TIERS(...) \
+  namespace portable {             \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace neon {                 \
+  __VA_ARGS__;                     \
+  }
+#define TESSERA_TIER_TABLE(kernel) \
+  { portable::kernel, neon::kernel, nullptr, nullptr, nullptr, nullptr, nullptr }
 #else
 #define TESSERA_DECLARE_TIERS(...) \
   namespace portable {             \
   __VA_ARGS__;                     \
   }
 #define TESSERA_TIER_TABLE(kernel) \
-  { portable::kernel, nullptr, nullptr, nullptr, nullptr }
+  { portable::kernel, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr }
 #endif

@@ -42,15 +42,15 @@ TEST_P(CpuDeviceTest, ARecordedStepRunsOnlyWhenSubmittedAndCanBeReplayed) {
     const std::vector<std::byte> bytes = read_tensor(x);
     std::array<float, 100> values;
     std::memcpy(values.data(), bytes.data(), bytes.size());
-    return std::pair(values[0], values[99]);
+    return std::vector{values[0], values[99]};
   };
-  EXPECT_EQ(first_and_last(), std::pair(0.0f, 0.0f));
+  EXPECT_EQ(first_and_last(), (std::vector{0.0f, 0.0f}));
   queue->submit(*step);
   queue->wait().value();
-  EXPECT_EQ(first_and_last(), std::pair(3.0f, 3.0f));
+  EXPECT_EQ(first_and_last(), (std::vector{3.0f, 3.0f}));
   queue->submit(*step);
   queue->wait().value();
-  EXPECT_EQ(first_and_last(), std::pair(6.0f, 6.0f));
+  EXPECT_EQ(first_and_last(), (std::vector{6.0f, 6.0f}));
 }
 
 TEST_P(CpuDeviceTest, TooMuchMemoryIsAnError) {

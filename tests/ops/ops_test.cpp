@@ -1,9 +1,10 @@
 // The conformance suite as a program: every row of every op of one device against the f64
 // reference. See conformance.hpp for what is checked and support_table.hpp for --support.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "api/devices.hpp"
 #include "conformance.hpp"
+#include "cpu/isa.hpp"
 #include "ops/all_ops.hpp"
 #include "support_table.hpp"
 
@@ -112,6 +114,17 @@ void tell_and_crash(int signal) {
   std::raise(signal);
 }
 
+/// A green run says nothing about the tiers that this machine lacks: names them.
+void print_tiers_not_run(std::string_view highest) {
+  const std::vector<cpu::Tier> run = cpu::available_tiers(highest);
+  std::vector<std::string_view> not_run;
+  for (int i = 0; i < cpu::kNumTiers; ++i) {
+    const auto tier = static_cast<cpu::Tier>(i);
+    if (std::find(run.begin(), run.end(), tier) == run.end()) not_run.push_back(cpu::name(tier));
+  }
+  if (!not_run.empty()) fmt::print("NOT RUN on this machine: {}\n", fmt::join(not_run, ", "));
+}
+
 int run(const Flags& flags) {
   const DeviceRegistry::Choice choice = device_registry().find(flags.device);
   Harness harness = make_harness(*choice.kind, choice.index, flags.device_options);
@@ -140,6 +153,7 @@ int run(const Flags& flags) {
   }
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
   for (const std::string& failure : report.failures) fmt::print("FAILED {}\n", failure);
+  if (flags.device == "cpu") print_tiers_not_run(flags.device_options.isa);
   fmt::print("{} passed, {} failed, {} skipped\n", report.n_passed, report.n_failed,
              report.n_skipped);
   return report.n_failed == 0 ? 0 : 1;

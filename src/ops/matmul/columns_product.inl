@@ -21,7 +21,7 @@ namespace columns {
 /// which feeds half of the peak of a Sapphire Rapids). 14 x 2 accumulators, 2 vectors of w and one
 /// of x fill 31 of 32 registers; 6 x 2 fill 15 of 16.
 constexpr int kFewTokens = 6, kFewVecs = TESSERA_TIER >= TESSERA_TIER_AVX512 ? 4 : 2;
-constexpr int kManyTokens = TESSERA_TIER >= TESSERA_TIER_AVX512 ? 14 : 6, kManyVecs = 2;
+constexpr int kManyTokens = kRegisters == 32 ? 14 : 6, kManyVecs = 2;
 constexpr int64_t kSlab = 256;
 // Rows of x are copied to a constant distance, so that one register addresses all of a tile's; the
 // 16 values more spread them over the sets of a cache.

@@ -24,11 +24,13 @@ bool has_q8_dot(const Matmul::Args& args) {
          is_block_format(args.w.dtype) && args.w.stride_bytes[0] < (int64_t{1} << 26);
 }
 
-/// On all AVX tiers, tiles included, the sums of blocks are added one after the other.
+/// On all AVX tiers, tiles included, the sums of blocks are added one after the other; so are they
+/// on the others, with a product rounded before it is added.
 std::string_view q8_order(cpu::Tier tier) {
-  return tier == cpu::Tier::kPortable ? cpu::name(tier) : "q8_blocks";
+  return tier < cpu::Tier::kAvx2 ? "q8_blocks_rounded" : "q8_blocks";
 }
 
+#if defined(__x86_64__)
 /// Sums of 16 values would fill a quarter of a tile's depth. Below a tile's worth of tokens vector
 /// instructions are as fast and need no decoded panel.
 bool has_q8_tiles(const Matmul::Args& args) {
@@ -36,6 +38,7 @@ bool has_q8_tiles(const Matmul::Args& args) {
   const bool sums_of_16 = w == DType::kQ2_K || w == DType::kQ3_K || w == DType::kQ6_K;
   return has_q8_dot(args) && !sums_of_16 && args.x.dim(0) >= 16;
 }
+#endif
 
 }  // namespace
 
@@ -54,6 +57,8 @@ void add_matmul_cpu(KernelTable& table, const std::vector<cpu::Tier>& tiers) {
   q8_tiles.tiers[static_cast<size_t>(cpu::Tier::kAmx)] = amx::matmul_q8;
   add_cpu_kernel(table, tiers, q8_tiles);
   q8_dot.tiers[static_cast<size_t>(cpu::Tier::kAvx512Vnni)] = avx512vnni::matmul_q8;
+#elif defined(__aarch64__)
+  q8_dot.tiers[static_cast<size_t>(cpu::Tier::kDotprod)] = dotprod::matmul_q8;
 #endif
   add_cpu_kernel(table, tiers, q8_dot);
   add_cpu_kernel<Matmul, MatmulCpuArgs>(table, tiers,

@@ -26,6 +26,10 @@ void matmul_q8(const MatmulCpuArgs&, Team&) noexcept;
 namespace amx {
 void matmul_q8(const MatmulCpuArgs&, Team&) noexcept;
 }
+#elif defined(__aarch64__)
+namespace dotprod {
+void matmul_q8(const MatmulCpuArgs&, Team&) noexcept;
+}
 #endif
 
 /// Rows of w in a chunk where few tokens see them: chunks enough for many threads, yet of several

@@ -1,9 +1,11 @@
 // The kernels of matmul on one instruction set: products of exact values (matmul_rows,
-// matmul_columns) and of q8 with block formats (matmul_q8). VNNI and AMX have the last.
+// matmul_columns) and of q8 with block formats (matmul_q8). Dotprod, VNNI and AMX have the last.
 
 #include "cpu/tier.hpp"
 
-#if TESSERA_TIER == TESSERA_TIER_PORTABLE
+#if TESSERA_TIER == TESSERA_TIER_DOTPROD
+#include "ops/matmul/matmul_q8_portable.inl"
+#elif TESSERA_TIER < TESSERA_TIER_AVX2
 #include "ops/matmul/matmul_columns.inl"
 #include "ops/matmul/matmul_exact.inl"
 #include "ops/matmul/matmul_q8_portable.inl"

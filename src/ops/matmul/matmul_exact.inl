@@ -15,11 +15,7 @@ typedef float Quad __attribute__((vector_size(16)));
 // 4 rows of w x 6 tokens: 24 accumulators, 4 vectors of w and one of x fill 29 of 32 registers, and
 // a product costs 10 / 24 loads. Tiers with 16 registers: 12 + 3 + 1, and 7 / 12 loads.
 constexpr int kRowTile = 4;
-#if TESSERA_TIER >= TESSERA_TIER_AVX512
-constexpr int kTokenTile = 6;
-#else
-constexpr int kTokenTile = 3;
-#endif
+constexpr int kTokenTile = kRegisters == 32 ? 6 : 3;
 // A tile's operands, 10 rows of a slab, are 30 KiB: an L1 cache. A panel is 96 KiB: part of an L2.
 constexpr int64_t kMaxSlab = 768, kPanelRows = 32, kChunkTokens = 192;
 constexpr int64_t kPrefetchRows = 8;  // 3 KiB of 4-bit rows of 576 values
@@ -133,18 +129,16 @@ void rows_times_tokens(const MatmulCpuArgs& args, const float* const* panel, con
 using TokenTileFunction = void (*)(const MatmulCpuArgs&, const float* const*, const float* const*,
                                    int64_t, int64_t, int64_t, const Slab&) noexcept;
 
+/// The kernel for 1 to kMaxTokens tokens.
+template <int kMaxTokens>
+TokenTileFunction token_tile(int64_t n_tokens) {
+  if constexpr (kMaxTokens > 1) {
+    if (n_tokens < kMaxTokens) return token_tile<kMaxTokens - 1>(n_tokens);
+  }
+  return rows_times_tokens<kMaxTokens>;
+}
+
 void multiply_area(const MatmulCpuArgs& args, const Area& area, const Slab& slab) {
-  static constexpr TokenTileFunction kTiles[] = {
-    nullptr,
-    rows_times_tokens<1>,
-    rows_times_tokens<2>,
-    rows_times_tokens<3>,
-#if TESSERA_TIER >= TESSERA_TIER_AVX512
-    rows_times_tokens<4>,
-    rows_times_tokens<5>,
-    rows_times_tokens<6>,
-#endif
-  };
   alignas(64) float decoded[kPanelRows * kMaxSlab];
   alignas(64) float converted[kTokenTile * kMaxSlab];
   // f32 rows that few tokens see are read in place; a copy pays by its alignment otherwise.
@@ -172,7 +166,7 @@ void multiply_area(const MatmulCpuArgs& args, const Area& area, const Slab& slab
       for (int64_t j = 0; j < n; ++j) {
         x[j] = activations(args, i_token + j, slab.begin, slab.n, converted + j * kMaxSlab);
       }
-      kTiles[n](args, panel, x, i_row, n_rows, i_token, slab);
+      token_tile<kTokenTile>(n)(args, panel, x, i_row, n_rows, i_token, slab);
     }
   }
 }

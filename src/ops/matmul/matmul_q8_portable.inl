@@ -1,5 +1,5 @@
-// y = x w^T with q8 activations and block formats, for any compiler: rows are decoded to int8 once
-// for a number of tokens.
+// y = x w^T with q8 activations and block formats, for any compiler (and aarch64's SDOT): rows are
+// decoded to int8 once for a number of tokens.
 //
 // The products of the 32 (or 16) values that share a scale are summed as integers, exactly. Then,
 // part after part,
@@ -157,6 +157,22 @@ constexpr Layout kLayout<BlockQ5_K> = {8, 1, true};
 template <>
 constexpr Layout kLayout<BlockQ6_K> = {8, 2, false};
 
+#if TESSERA_TIER == TESSERA_TIER_DOTPROD
+inline int32x4_t dot_16(int32x4_t sums, const int8_t* a, const int8_t* b) {
+  return vdotq_s32(sums, vld1q_s8(a), vld1q_s8(b));
+}
+
+/// Dot products of each part of 32 values.
+template <int kParts>
+inline void dot_parts(const int8_t* a, const int8_t* b, int32_t* parts) {
+  if constexpr (kParts == 1) {
+    parts[0] = vaddvq_s32(dot_16(dot_16(vdupq_n_s32(0), a, b), a + 16, b + 16));
+  } else {
+    parts[0] = vaddvq_s32(dot_16(vdupq_n_s32(0), a, b));
+    parts[1] = vaddvq_s32(dot_16(vdupq_n_s32(0), a + 16, b + 16));
+  }
+}
+#else
 /// Dot products of each part of 32 values. Through arrays of 16 bits: compilers know a
 /// multiplication with pairwise sums for those. GCC unrolls a loop of 16 before it looks for
 /// vectors, and then finds none: 3 times the time.
@@ -178,6 +194,8 @@ inline void dot_parts(const int8_t* a, const int8_t* b, int32_t* parts) {
     }
   }
 }
+
+#endif
 
 inline int32_t sum_of_16(const int8_t* a) {
   int32_t total = 0;
