@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <set>
+#include <thread>
 #include <type_traits>
 
 #if defined(__x86_64__)
@@ -139,6 +141,16 @@ double time_step(Queue& queue, const Step& step) {
   return static_cast<double>(now_ns() - start_ns);
 }
 
+/// A library's threads may spin for more work, and so hold a core that the next one needs:
+/// OpenBLAS's for a tenth of a second.
+constexpr std::chrono::milliseconds kPeerRest{200};
+
+/// Runs for a while: after a rest, the second processor of a virtual machine takes milliseconds to
+/// come back.
+void settle(Queue& queue, const Step& step) {
+  for (int64_t ns = 0; ns < 20'000'000;) ns += static_cast<int64_t>(time_step(queue, step));
+}
+
 /// Samples of the limits, taken between the runs.
 struct CeilingSamples {
   std::vector<double> gflops, gbs, latency_ns;
@@ -202,6 +214,8 @@ BenchRow measure_submits(Machine& machine, const OpBenchOptions& options, const 
           peer.samples.push_back(time_peer(operands.args, peer));
           peer_ns += peer.samples.back();
         }
+        std::this_thread::sleep_for(kPeerRest);
+        settle(*queue, *step);
       }
     }
   }

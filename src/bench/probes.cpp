@@ -31,6 +31,7 @@ constexpr int64_t kLargePage = int64_t{2} << 20;
 constexpr int64_t kMaxWorkingSet = int64_t{512} << 20;
 constexpr int64_t kSampleBytes = int64_t{16} << 20;  // of a thread: about a millisecond
 constexpr int64_t kSampleNs = 1'000'000;
+constexpr int64_t kWakeNs = 50'000;
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kHops = int64_t{1} << 13;  // of a latency sample: at 100 ns each 0.8 ms
 constexpr int kWalks = 64;
@@ -183,10 +184,19 @@ Probes::Window Probes::next_window(int64_t thread_bytes) {
   return {next_window_++ % n_windows * bytes, bytes};
 }
 
+/// A sleeping thread takes some 50 us to come, which a sample of a millisecond would show.
+void Probes::wake_team() {
+  run_parts(team_, 2 * team_.size(), [](int64_t) {
+    for (const int64_t end_ns = now_ns() + kWakeNs; now_ns() < end_ns;) {
+    }
+  });
+}
+
 double Probes::time_read(int64_t thread_bytes, int n_streams) {
   const unsigned char* data = memory_->reserve(thread_bytes * team_.size());
   const Window window = next_window(thread_bytes);
   const int64_t n_passes = std::max<int64_t>(1, kSampleBytes / window.bytes);
+  wake_team();
   const int64_t start_ns = now_ns();
   run_parts(team_, team_.size(), [&](int64_t i) {
     kernels_->read(data + i * thread_bytes + window.offset, window.bytes, n_streams, n_passes);
@@ -220,6 +230,7 @@ double Probes::time_copy(int64_t thread_bytes, bool bypass) {
   const Window window = next_window(thread_bytes);
   const int64_t half = window.bytes / 2;
   const int64_t n_passes = std::max<int64_t>(1, kSampleBytes / window.bytes);
+  wake_team();
   const int64_t start_ns = now_ns();
   run_parts(team_, team_.size(), [&](int64_t i) {
     unsigned char* part = data + i * thread_bytes + window.offset;
@@ -293,6 +304,7 @@ int64_t Probes::rounds_of(void (*kernel)(int64_t) noexcept) {
 
 double Probes::time_rounds(void (*kernel)(int64_t) noexcept, int64_t operations_per_round) {
   const int64_t n_rounds = rounds_of(kernel);
+  wake_team();
   const int64_t start_ns = now_ns();
   run_parts(team_, team_.size(), [&](int64_t) { kernel(n_rounds); });
   return static_cast<double>(operations_per_round) * static_cast<double>(n_rounds) *

@@ -60,6 +60,7 @@ class Probes {
   };
   int64_t thread_bytes_of(int64_t working_set_bytes) const;
   Window next_window(int64_t thread_bytes);
+  void wake_team();
   double time_read(int64_t thread_bytes, int n_streams);
   double time_copy(int64_t thread_bytes, bool bypass);
   int64_t rounds_of(void (*kernel)(int64_t) noexcept);
