@@ -36,7 +36,10 @@ struct LoadOptions {
   ActivationMode activations = ActivationMode::kAuto;
   KvType kv_type = KvType::kF16;
   std::string pretokenizer = {};  ///< overrides the file's label; empty: the file's
-  bool allow_reference = false;   ///< run ops without a kernel on the slow reference
+  /// Equal bits whatever else is in a batch, whatever prefix was cached and however many threads
+  /// there are; costs some speed for many tokens. CPU only.
+  bool deterministic = false;
+  bool allow_reference = false;  ///< run ops without a kernel on the slow reference
   std::vector<std::pair<std::string, std::string>> force = {};  ///< op, row
   std::filesystem::path trace_tensors =
       {};  ///< writes hash and summary of every tensor of every step

@@ -99,6 +99,10 @@ Model Model::load(const std::filesystem::path& file, const LoadOptions& options)
   impl->device = choice.kind->make(choice.index, device_options);
   KernelTable table = choice.kind->make_table(*impl->device, device_options);
   for (const auto& [op, row] : options.force) table.force(op, row);
+  if (options.deterministic && impl->device->caps().kind == "webgpu") {
+    fail(ErrorKind::kUnsupported, "deterministic", "expected device cpu, got {}", options.device);
+  }
+  table.deterministic(options.deterministic);
 
   impl->file = GgufFile::open(file);
   const Activations activations = choose_activations(options, table, impl->device->caps());

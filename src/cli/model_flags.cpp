@@ -102,6 +102,10 @@ void ModelFlags::add_run_flags(CLI::App& command) {
       ->allow_extra_args(false)
       ->check(CLI::Validator(check_force, "op=row"));
   command
+      .add_flag("--deterministic", load.deterministic,
+                "Equal bits whatever else is in a batch or was cached; CPU only")
+      ->group("Model");
+  command
       .add_flag("--allow-reference", load.allow_reference,
                 "Run ops without a kernel on the slow reference")
       ->group("Model");

@@ -221,6 +221,58 @@ inline float reduce_max(Vec value) {
 #endif
 }
 
+/// The transpose of a square: lane j of rows[i] goes to lane i of rows[j].
+inline void transpose(Vec (&rows)[kLanes]) {
+#if TESSERA_TIER >= TESSERA_TIER_AVX512
+  Vec four[16];  // quarter j of four[4 g + i]: lane 4 j + i of rows 4 g to 4 g + 3
+  for (int g = 0; g < 16; g += 4) {
+    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(rows[g], rows[g + 1]));
+    const __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(rows[g], rows[g + 1]));
+    const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(rows[g + 2], rows[g + 3]));
+    const __m512d d = _mm512_castps_pd(_mm512_unpackhi_ps(rows[g + 2], rows[g + 3]));
+    four[g] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+    four[g + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+    four[g + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+    four[g + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+  }
+  for (int i = 0; i < 4; ++i) {
+    const Vec low0 = _mm512_shuffle_f32x4(four[i], four[4 + i], 0x44);
+    const Vec low1 = _mm512_shuffle_f32x4(four[8 + i], four[12 + i], 0x44);
+    const Vec high0 = _mm512_shuffle_f32x4(four[i], four[4 + i], 0xee);
+    const Vec high1 = _mm512_shuffle_f32x4(four[8 + i], four[12 + i], 0xee);
+    rows[i] = _mm512_shuffle_f32x4(low0, low1, 0x88);
+    rows[4 + i] = _mm512_shuffle_f32x4(low0, low1, 0xdd);
+    rows[8 + i] = _mm512_shuffle_f32x4(high0, high1, 0x88);
+    rows[12 + i] = _mm512_shuffle_f32x4(high0, high1, 0xdd);
+  }
+#elif TESSERA_TIER == TESSERA_TIER_AVX2
+  Vec four[8];  // half j of four[4 g + i]: lane 4 j + i of rows 4 g to 4 g + 3
+  for (int g = 0; g < 8; g += 4) {
+    const __m256d a = _mm256_castps_pd(_mm256_unpacklo_ps(rows[g], rows[g + 1]));
+    const __m256d b = _mm256_castps_pd(_mm256_unpackhi_ps(rows[g], rows[g + 1]));
+    const __m256d c = _mm256_castps_pd(_mm256_unpacklo_ps(rows[g + 2], rows[g + 3]));
+    const __m256d d = _mm256_castps_pd(_mm256_unpackhi_ps(rows[g + 2], rows[g + 3]));
+    four[g] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, c));
+    four[g + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, c));
+    four[g + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(b, d));
+    four[g + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(b, d));
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm256_permute2f128_ps(four[i], four[4 + i], 0x20);
+    rows[4 + i] = _mm256_permute2f128_ps(four[i], four[4 + i], 0x31);
+  }
+#else
+  const Vec a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const Vec b = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  const Vec c = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Vec d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  rows[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+  rows[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  rows[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  rows[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+#endif
+}
+
 inline int32_t reduce_add(IVec value) {
   int32_t sum = 0;
   for (int i = 0; i < kLanes; ++i) sum += value[i];

@@ -18,6 +18,9 @@ struct RowTraits {
   bool composed = false;                  ///< records other ops instead of a kernel
   bool reference = false;                 ///< the plain f64 loops: refused unless allowed
   std::string_view reduction_order = {};  ///< rows of equal order promise equal bits for every M
+  /// Its bits differ from those of the row that takes over for fewer tokens: not for
+  /// deterministic mode.
+  bool many_tokens_only = false;
   std::string_view tuned = {};  ///< kernel whose configurations come from the device's tuning
 };
 
@@ -68,6 +71,7 @@ class KernelTable {
     const auto forced = forced_.find(std::string(Op::kName));
     for (const Row<Op>& row : rows<Op>()) {
       if (row.traits.reference && !allow_reference_) continue;
+      if (row.traits.many_tokens_only && deterministic_) continue;
       if (forced != forced_.end() && row.name != forced->second) continue;
       if (row.supports(args, caps)) return &row;
     }
@@ -78,6 +82,9 @@ class KernelTable {
   /// when there is none. Must happen before a model is loaded: weights are prepared for it.
   void force(std::string_view op, std::string_view row);
   void allow_reference(bool allowed) { allow_reference_ = allowed; }
+  /// Rows of one reduction order for every number of tokens, where they promise equal bits: results
+  /// depend neither on what else is in a batch nor on how a prompt is cut.
+  void deterministic(bool wanted) { deterministic_ = wanted; }
 
   std::vector<std::string> ops() const;
   std::vector<std::string> row_names(std::string_view op) const;
@@ -101,7 +108,7 @@ class KernelTable {
 
   std::map<std::string, std::unique_ptr<AnyRows>> rows_;
   std::map<std::string, std::string> forced_;
-  bool allow_reference_ = false;
+  bool allow_reference_ = false, deterministic_ = false;
 };
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ struct CpuKernel {
   int64_t (*scratch_bytes)(const Args&) = nullptr;
   /// Kernels mostly sum over their tier's vector width: an order of its own for each tier.
   std::string_view (*reduction_order)(cpu::Tier) = cpu::name;
+  bool many_tokens_only = false;  ///< as RowTraits
 };
 
 /// Adds a row for each of the tiers (best first) that the kernel is compiled for.
@@ -43,7 +44,9 @@ void add_cpu_kernel(KernelTable& table, const std::vector<cpu::Tier>& tiers,
             [function, pack = kernel.pack](Queue& queue, const Args& args, const Tensor& scratch) {
               cpu::cpu_queue(queue).record<Pod>(Op::kName, function, pack(args, scratch));
             },
-        .traits = {.isa = cpu::name(tier), .reduction_order = kernel.reduction_order(tier)},
+        .traits = {.isa = cpu::name(tier),
+                   .reduction_order = kernel.reduction_order(tier),
+                   .many_tokens_only = kernel.many_tokens_only},
     };
     if (kernel.scratch_bytes) row.scratch_bytes = kernel.scratch_bytes;
     table.add<Op>(std::move(row));

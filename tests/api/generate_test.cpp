@@ -257,6 +257,18 @@ TEST_P(Generate, NoTokensAsksForNone) {
   EXPECT_EQ(result.finish_reason, FinishReason::kLength);
 }
 
+// 200 tokens in one step take kernels that shorter steps do not, unless the mode forbids it.
+TEST_P(Generate, DeterministicLogitsDoNotDependOnHowAPromptIsCut) {
+  const Model model = load({.n_threads = 1, .prefill_chunk = 512, .deterministic = true});
+  const std::vector<uint32_t> ids = model.tokenize(std::string(200, 'q'));
+  ASSERT_GE(ids.size(), 150u);
+  const std::vector<float> whole = Session(model).logits(ids, true);
+  for (const int64_t chunk : {1, 7, 64, 140}) {
+    const Model other = load({.n_threads = 2, .prefill_chunk = chunk, .deterministic = true});
+    EXPECT_EQ(Session(other).logits(ids, true), whole) << chunk << " tokens a step";
+  }
+}
+
 TEST_P(Generate, LogitsOfTheLastAndOfAllPositionsAgree) {
   const Model model = load({.prefill_chunk = 16});
   const std::vector<uint32_t> ids = model.tokenize(std::string(90, 'q') + " and so on and on");

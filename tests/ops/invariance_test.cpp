@@ -33,7 +33,7 @@ std::vector<double> output_of(Harness& harness, const Row<Op>& row, const Case<O
 
 TEST(BatchInvariance, AProductsRowDoesNotDependOnTheOthers) {
   Harness harness = make_cpu();
-  constexpr int64_t kRows = 33, kColumns = 37;
+  constexpr int64_t kRows = 143, kColumns = 37;
   int n_compared = 0;
   for (const DType w : ops::kWeightTypes) {
     for (const DType x : {DType::kF32, DType::kQ8}) {
@@ -41,8 +41,8 @@ TEST(BatchInvariance, AProductsRowDoesNotDependOnTheOthers) {
       const int64_t k = is_block_format(w) ? 512 : 611;
       std::map<std::string_view, std::vector<double>> by_order;
       // The longest batch first: the others are its beginnings.
-      for (const int64_t m : {kRows, int64_t{17}, int64_t{9}, int64_t{8}, int64_t{5}, int64_t{4},
-                              int64_t{3}, int64_t{2}, int64_t{1}}) {
+      for (const int64_t m : {kRows, int64_t{128}, int64_t{33}, int64_t{17}, int64_t{9}, int64_t{8},
+                              int64_t{5}, int64_t{4}, int64_t{3}, int64_t{2}, int64_t{1}}) {
         Case<Matmul> whole = {.name = "whole",
                               .args = {.y = f32({kRows, kColumns}),
                                        .x = Tensor::dense(x, {kRows, k}),
@@ -70,6 +70,33 @@ TEST(BatchInvariance, AProductsRowDoesNotDependOnTheOthers) {
     }
   }
   EXPECT_GT(n_compared, 0);
+}
+
+TEST(BatchInvariance, DeterministicModeKeepsToOneOrder) {
+  Harness harness = make_cpu();
+  KernelTable& table = harness.main.table;
+  for (const bool deterministic : {false, true}) {
+    table.deterministic(deterministic);
+    bool any_other = false;
+    for (const WeightOrder order : {WeightOrder::kOutIn, WeightOrder::kInOut}) {
+      for (const DType w : ops::kWeightTypes) {
+        if (order == WeightOrder::kInOut && is_block_format(w)) continue;
+        std::string_view first;
+        for (const int64_t m : {1, 6, 7, 16, 127, 128, 1024}) {
+          const Matmul::Args args = {.y = f32({m, 64}),
+                                     .x = f32({m, 256}),
+                                     .w = order == WeightOrder::kOutIn
+                                              ? Tensor::dense(w, {64, 256})
+                                              : Tensor::dense(w, {256, 64}),
+                                     .order = order};
+          const Row<Matmul>& row = table.pick<Matmul>(args, harness.main.device->caps());
+          if (first.empty()) first = row.traits.reduction_order;
+          any_other |= row.traits.reduction_order != first;
+        }
+      }
+    }
+    EXPECT_NE(any_other, deterministic);
+  }
 }
 
 TEST(BatchInvariance, AQueryDoesNotDependOnTheOthers) {

@@ -1,12 +1,13 @@
 // y = x w for weights [K, N] that lie row by row along N: the lanes of a vector are neighbouring
 // columns, and every value of y is one chain of fused products over k, the same for every M.
 //
-// Shared by matmul_columns and matmul_int4, which differ in how they read w and x.
+// Shared by matmul_columns, matmul_packed and matmul_int4, which differ in how they read w and x.
 
 #pragma once
 
 #include "cpu/simd.hpp"
 #include "ops/cpu_views.hpp"
+#include "ops/matmul/packed_blocks.hpp"
 #include "ops/matmul/unroll.hpp"
 
 namespace tessera::TESSERA_ISA {
@@ -15,18 +16,15 @@ namespace columns {
 
 /// The values of y that one thread holds in registers: tokens x vectors of columns.
 ///
-/// Few tokens wait for w, and wide panels read more of a row of it at once. Many tokens are bound
-/// by the cache that a panel comes from: 256 x 32 values are 32 KiB, which stay in an L1 while x
-/// streams past at 4 bytes a cycle (panels of 64 columns stream from an L2 at 21 bytes a cycle,
-/// which feeds half of the peak of a Sapphire Rapids). 14 x 2 accumulators, 2 vectors of w and one
-/// of x fill 31 of 32 registers; 6 x 2 fill 15 of 16.
+/// Few tokens wait for w, and wide panels read more of a row of it at once. Many tokens: 14 x 2
+/// accumulators, 2 vectors of w and one of x fill 31 of 32 registers; 6 x 2 fill 15 of 16. A panel
+/// then comes from an L2 at 9 bytes a cycle where two products are made in one. Panels twice as
+/// wide (6 x 4) are as fast on an EPYC, which makes one, but at 21 bytes a cycle feed half of the
+/// peak of a Sapphire Rapids.
 constexpr int kFewTokens = 6, kFewVecs = TESSERA_TIER >= TESSERA_TIER_AVX512 ? 4 : 2;
 constexpr int kManyTokens = kRegisters == 32 ? 14 : 6, kManyVecs = 2;
-constexpr int64_t kSlab = 256;
-// Rows of x are copied to a constant distance, so that one register addresses all of a tile's; the
-// 16 values more spread them over the sets of a cache.
-constexpr int64_t kXStride = kSlab + 16;
-constexpr int64_t kChunkTokens = 14 * kManyTokens, kChunkPanels = 4;
+constexpr int64_t kPanelCols = kManyVecs * kLanes;  // of many tokens
+constexpr int64_t kChunkTokens = 84, kChunkCols = 256;
 
 /// A panel of w as f32: `n` rows, `stride` values apart.
 struct Panel {
@@ -87,58 +85,127 @@ TileFunction tile_of(int64_t n_tokens) {
   return multiply_panel<kMaxTokens, kVecs>;
 }
 
-/// Part of y that one chunk makes.
-struct Area {
-  int64_t col_begin, col_end, token_begin, token_end;
+/// Part of w: rows of a slab, columns of a chunk.
+struct Block {
+  int64_t k_begin, n, col_begin, n_cols;
 };
 
-template <int kTokens, int kVecs, typename Source>
-void multiply_area(const Source& source, const MatrixView& y, const Area& area, int64_t n_values,
-                   float* x_buffer) {
-  constexpr int64_t kPanelCols = kVecs * kLanes;
-  alignas(64) float panel_buffer[kSlab * kPanelCols];
-  for (int64_t k = 0; k == 0 || k < n_values; k += kSlab) {
-    const int64_t n = min_of(kSlab, n_values - k);
-    for (int64_t t = area.token_begin; t < area.token_end; ++t) {
-      source.copy_activations(t, k, n, x_buffer + (t - area.token_begin) * kXStride);
-    }
-    for (int64_t col = area.col_begin; col < area.col_end; col += kPanelCols) {
-      const int64_t n_cols = min_of(kPanelCols, area.col_end - col);
-      const Panel panel = source.panel(k, n, col, n_cols, kPanelCols, panel_buffer);
-      for (int64_t t = area.token_begin; t < area.token_end; t += kTokens) {
-        const TileFunction tile = tile_of<kTokens, kVecs>(min_of(kTokens, area.token_end - t));
-        tile(panel, x_buffer + (t - area.token_begin) * kXStride, {y, col, n_cols, k == 0}, t);
-      }
+/// Copies a block as panels of `width` columns that follow each other, zeros behind the last
+/// column. `copy_row(k, col, n_cols, target)` copies part of a row of w. Row by row, so that a page
+/// of w is visited once.
+template <typename CopyRow>
+inline void pack_rows(const Block& block, int64_t width, float* panels, CopyRow copy_row) {
+  for (int64_t k = 0; k < block.n; ++k) {
+    for (int64_t col = 0; col < block.n_cols; col += width) {
+      const int64_t n_cols = min_of(width, block.n_cols - col);
+      float* target = panels + col * block.n + k * width;
+      copy_row(block.k_begin + k, block.col_begin + col, n_cols, target);
+      for (int64_t i = n_cols; i < width; ++i) target[i] = 0;
     }
   }
 }
 
 /// `Source` reads the operands:
-///   Panel panel(k_begin, n, col_begin, n_cols, width, buffer)
-///       w as f32, `width` columns: those behind the last one readable (whatever they hold)
+///   Panel in_place(block)              the block as it lies in w; no data where that is not f32
+///   void pack(block, width, panels)    as pack_rows does
 ///   void copy_activations(i_token, k_begin, n, target)
 ///   void finish(i_token, col_begin, n_cols)    when sums are complete
+
+/// A chunk is one panel of w, and reads it where it lies if it can.
 template <typename Source>
-void multiply(const Source& source, const MatrixView& y, int64_t n_tokens, int64_t n_values,
-              Team& team) {
-  const bool few = n_tokens <= kFewTokens;
-  const int64_t chunk_cols = (few ? kFewVecs : kChunkPanels * kManyVecs) * kLanes;
-  alignas(64) float x_buffer[kChunkTokens * kXStride];
-  const int64_t n_across = chunks_of(y.n_cols, chunk_cols);
-  const int64_t n_chunks = n_across * chunks_of(n_tokens, kChunkTokens);
+void multiply_few(const Source& source, const MatrixView& y, int64_t n_tokens, int64_t n_values,
+                  Team& team) {
+  constexpr int64_t kCols = kFewVecs * kLanes;
+  alignas(64) float packed[kPackedSlab * kCols];
+  alignas(64) float x[kFewTokens * kXStride];
+  const TileFunction tile = tile_of<kFewTokens, kFewVecs>(n_tokens);
+  const int64_t n_chunks = n_tokens > 0 ? chunks_of(y.n_cols, kCols) : 0;
   for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
-    Area area;
-    area.col_begin = chunk % n_across * chunk_cols;
-    area.col_end = min_of(area.col_begin + chunk_cols, y.n_cols);
-    area.token_begin = chunk / n_across * kChunkTokens;
-    area.token_end = min_of(area.token_begin + kChunkTokens, n_tokens);
-    if (few) {
-      multiply_area<kFewTokens, kFewVecs>(source, y, area, n_values, x_buffer);
-    } else {
-      multiply_area<kManyTokens, kManyVecs>(source, y, area, n_values, x_buffer);
+    const int64_t col = chunk * kCols, n_cols = min_of(kCols, y.n_cols - col);
+    for (int64_t k = 0; k == 0 || k < n_values; k += kPackedSlab) {
+      const Block block = {k, min_of(kPackedSlab, n_values - k), col, n_cols};
+      for (int64_t t = 0; t < n_tokens; ++t) {
+        source.copy_activations(t, k, block.n, x + t * kXStride);
+      }
+      Panel panel = source.in_place(block);
+      if (!panel.data || n_cols < kCols) {
+        source.pack(block, kCols, packed);
+        panel = {packed, kCols, block.n};
+      }
+      tile(panel, x, {y, col, n_cols, k == 0}, 0);
     }
-    for (int64_t t = area.token_begin; t < area.token_end; ++t) {
-      source.finish(t, area.col_begin, area.col_end - area.col_begin);
+    for (int64_t t = 0; t < n_tokens; ++t) source.finish(t, col, n_cols);
+  }
+}
+
+/// The operands of one slab, packed.
+struct Packed {
+  const float *panels, *x;
+  int64_t k_begin, n;
+};
+/// Part of y that one chunk makes.
+struct Area {
+  int64_t col_begin, n_cols, token_begin, n_tokens;
+};
+
+inline void multiply_area(const Packed& packed, const Area& area, const MatrixView& y) {
+  for (int64_t col = 0; col < area.n_cols; col += kPanelCols) {
+    const Panel panel = {packed.panels + col * packed.n, kPanelCols, packed.n};
+    const Target target = {y, area.col_begin + col, min_of(kPanelCols, area.n_cols - col),
+                           packed.k_begin == 0};
+    for (int64_t t = 0; t < area.n_tokens; t += kManyTokens) {
+      const TileFunction tile =
+          tile_of<kManyTokens, kManyVecs>(min_of(kManyTokens, area.n_tokens - t));
+      tile(panel, packed.x + t * kXStride, target, area.token_begin + t);
+    }
+  }
+}
+
+/// The loops of GotoBLAS (Goto and van de Geijn 2008, "Anatomy of High-Performance Matrix
+/// Multiplication"): a slab of x and of w is packed by all threads, each part once, then multiplied
+/// by all. `scratch`: packed_scratch_bytes.
+template <typename Source>
+void multiply_many(const Source& source, const MatrixView& y, int64_t n_tokens, int64_t n_values,
+                   float* scratch, Team& team) {
+  constexpr int64_t kPackTokens = 32;
+  float* const x = scratch;
+  float* const panels = scratch + min_of(y.n_rows, kBlockTokens) * kXStride;
+  for (int64_t t0 = 0; t0 < n_tokens; t0 += kBlockTokens) {
+    const int64_t block_tokens = min_of(kBlockTokens, n_tokens - t0);
+    for (int64_t k = 0; k == 0 || k < n_values; k += kPackedSlab) {
+      const int64_t n = min_of(kPackedSlab, n_values - k);
+      for (int64_t c0 = 0; c0 < y.n_cols; c0 += kBlockCols) {
+        const int64_t block_cols = min_of(kBlockCols, y.n_cols - c0);
+        const int64_t n_pack_w = chunks_of(block_cols, kChunkCols);
+        const int64_t n_pack = n_pack_w + (c0 == 0 ? chunks_of(block_tokens, kPackTokens) : 0);
+        for (int64_t chunk; (chunk = team.next_chunk(n_pack)) < n_pack;) {
+          if (chunk < n_pack_w) {
+            const int64_t col = chunk * kChunkCols;
+            source.pack({k, n, c0 + col, min_of(kChunkCols, block_cols - col)}, kPanelCols,
+                        panels + col * n);
+            continue;
+          }
+          const int64_t begin = (chunk - n_pack_w) * kPackTokens;
+          for (int64_t t = begin; t < min_of(begin + kPackTokens, block_tokens); ++t) {
+            source.copy_activations(t0 + t, k, n, x + t * kXStride);
+          }
+        }
+        team.barrier();
+        const int64_t n_across = chunks_of(block_cols, kChunkCols);
+        const int64_t n_chunks = n_across * chunks_of(block_tokens, kChunkTokens);
+        for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
+          const int64_t col = chunk % n_across * kChunkCols;
+          const int64_t token = chunk / n_across * kChunkTokens;
+          const Area area = {c0 + col, min_of(kChunkCols, block_cols - col), t0 + token,
+                             min_of(kChunkTokens, block_tokens - token)};
+          multiply_area({panels + col * n, x + token * kXStride, k, n}, area, y);
+          if (k + n < n_values) continue;
+          for (int64_t t = 0; t < area.n_tokens; ++t) {
+            source.finish(area.token_begin + t, area.col_begin, area.n_cols);
+          }
+        }
+        team.barrier();
+      }
     }
   }
 }

@@ -119,6 +119,31 @@ struct Cases {
     }
   }
 
+  /// As many rows as packed products need; more than one slab of K, and than one block of rows or
+  /// of columns.
+  void add_many() {
+    for (const WeightOrder order : {WeightOrder::kOutIn, WeightOrder::kInOut}) {
+      for (const DType w : {DType::kF32, DType::kF16, DType::kBF16}) {
+        Case<Matmul>& c = add("many_all_", {131, 67, 37}, w, DType::kF32, order);
+        add_bias(c);
+        add_residual(c);
+        add_gaps(c);
+      }
+      add("many_", {150, 530, 65}, DType::kF32, DType::kF32, order);
+      add("many_", {1347, 9, 33}, DType::kF32, DType::kF32, order).quick = false;
+      add("many_", {129, 517, 2051}, DType::kF32, DType::kF32, order).quick = false;
+      for (const double live : {0, 5, 149}) {
+        const std::string kind = fmt::format("many_live_{}_", live);
+        add_live(add(kind, {150, 40, 33}, DType::kF32, DType::kF32, order), live);
+      }
+    }
+    add("many_", {128, 65, 35}, DType::kBF16, DType::kF16);
+    for (const auto& [w, k] : weight_types_and_depths()) {
+      if (is_block_format(w)) add("many_", {128, k, 17}, w);
+    }
+    add("many_", {130, 96, 19}, DType::kQ8_0, DType::kQ8);
+  }
+
   void add_options() {
     for (const DType w :
          {DType::kF32, DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0, DType::kQ4_K}) {
@@ -227,6 +252,7 @@ std::vector<Case<Matmul>> cases<Matmul>() {
   cases.add_types();
   cases.add_rows();
   cases.add_in_out();
+  cases.add_many();
   cases.add_options();
   cases.add_values();
   cases.add_bench();

@@ -6,17 +6,19 @@
 namespace tessera {
 
 /// y [M, N] = x [M, K] w^T (+ bias [N]) (+ residual [M, N]); w [N, K], or [K, N] for
-/// matmul_columns. bias and residual.data may be null. `x_is_q8`: rows of quantize_rows, x_type
-/// means nothing then.
+/// matmul_columns. matmul_packed is for many tokens, matmul_rows for any number. bias and
+/// residual.data may be null. `x_is_q8`: rows of quantize_rows, x_type means nothing then.
 struct MatmulCpuArgs {
   MatrixView y, x, w, residual;
   const float* bias;
   const uint32_t* live;
   Storage x_type, w_type;
   bool x_is_q8;
+  float* scratch;  ///< packed_scratch_bytes, for matmul_columns and matmul_packed
 };
 
 TESSERA_DECLARE_TIERS(void matmul_rows(const MatmulCpuArgs&, Team&) noexcept;
+                      void matmul_packed(const MatmulCpuArgs&, Team&) noexcept;
                       void matmul_columns(const MatmulCpuArgs&, Team&) noexcept;
                       void matmul_q8(const MatmulCpuArgs&, Team&) noexcept)
 #if defined(__x86_64__)

@@ -59,6 +59,7 @@ std::vector<Case<MatmulInt4>> cases<MatmulInt4>() {
     for (const int64_t group : {1, 7, 32, 128}) add("", s, group);
   }
   add("one_group_", {3, 20, 12}, 1000);
+  add("slabs_", {9, 530, 35}, 32);  // more of K than one slab
   Case<MatmulInt4>& gaps = add("gaps_", {5, 33, 17}, 32);
   gaps.args.x = with_gap(gaps.args.x, 3);
   gaps.args.y = with_gap(gaps.args.y, 1);

@@ -11,6 +11,7 @@ struct MatmulInt4CpuArgs {
   const float *scales, *zeros;
   int64_t group_size;
   const uint32_t* live;
+  float* scratch;  ///< packed_scratch_bytes
 };
 
 TESSERA_DECLARE_TIERS(void matmul_int4(const MatmulInt4CpuArgs&, Team&) noexcept)

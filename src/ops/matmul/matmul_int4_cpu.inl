@@ -31,11 +31,10 @@ struct Int4Source {
     for (; i < n; ++i) target[i] = (nibble(i_begin + i) - zero) * scale;
   }
 
-  Panel panel(int64_t k_begin, int64_t n, int64_t col_begin, int64_t n_cols, int64_t width,
-              float* buffer) const {
-    for (int64_t k = 0; k < n; ++k) {
-      float* target = buffer + k * width;
-      const int64_t begin = (k_begin + k) * args.y.n_cols + col_begin;
+  Panel in_place(const Block&) const { return {}; }
+  void pack(const Block& block, int64_t width, float* panels) const {
+    pack_rows(block, width, panels, [&](int64_t k, int64_t col, int64_t n_cols, float* target) {
+      const int64_t begin = k * args.y.n_cols + col;
       int64_t i_group = begin / args.group_size;
       int64_t group_end = (i_group + 1) * args.group_size;
       for (int64_t i = begin; i < begin + n_cols; ++i_group, group_end += args.group_size) {
@@ -43,9 +42,7 @@ struct Int4Source {
         decode_run(i, end - i, args.zeros[i_group], args.scales[i_group], target + (i - begin));
         i = end;
       }
-      for (int64_t i = n_cols; i < width; ++i) target[i] = 0;
-    }
-    return {buffer, width, n};
+    });
   }
   void copy_activations(int64_t i_token, int64_t k_begin, int64_t n, float* target) const {
     memcpy(target, row_of<const float>(args.x, i_token) + k_begin,
@@ -58,8 +55,13 @@ struct Int4Source {
 }  // namespace
 
 void matmul_int4(const MatmulInt4CpuArgs& args, Team& team) noexcept {
-  columns::multiply(columns::Int4Source{args}, args.y, live_rows(args.live, args.y.n_rows),
-                    args.x.n_cols, team);
+  const int64_t n_tokens = live_rows(args.live, args.y.n_rows);
+  const columns::Int4Source source = {args};
+  if (n_tokens <= columns::kFewTokens) {
+    columns::multiply_few(source, args.y, n_tokens, args.x.n_cols, team);
+  } else {
+    columns::multiply_many(source, args.y, n_tokens, args.x.n_cols, args.scratch, team);
+  }
 }
 
 }  // namespace tessera::TESSERA_ISA

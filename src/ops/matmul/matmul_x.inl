@@ -96,5 +96,20 @@ const float* activations(const MatmulCpuArgs& args, int64_t i_token, int64_t beg
   return buffer;
 }
 
+inline void copy_exact_activations(const MatmulCpuArgs& args, int64_t i_token, int64_t begin,
+                                   int64_t n, float* target) {
+  const float* x = activations(args, i_token, begin, n, target);
+  if (x != target) memcpy(target, x, static_cast<size_t>(n) * sizeof(float));
+}
+
+inline void add_bias_and_residual(const MatmulCpuArgs& args, int64_t i_token, int64_t col_begin,
+                                  int64_t n_cols) {
+  float* y = row_of<float>(args.y, i_token);
+  for (int64_t i = col_begin; args.bias && i < col_begin + n_cols; ++i) y[i] += args.bias[i];
+  if (!args.residual.data) return;
+  const float* residual = row_of<const float>(args.residual, i_token);
+  for (int64_t i = col_begin; i < col_begin + n_cols; ++i) y[i] += residual[i];
+}
+
 }  // namespace
 }  // namespace tessera::TESSERA_ISA
