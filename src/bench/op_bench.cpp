@@ -142,8 +142,8 @@ double time_step(Queue& queue, const Step& step) {
 }
 
 /// A library's threads may spin for more work, and so hold a core that the next one needs:
-/// OpenBLAS's for a tenth of a second.
-constexpr std::chrono::milliseconds kPeerRest{200};
+/// OpenBLAS's for a tenth of a second, those of Intel's OpenMP for two.
+constexpr std::chrono::milliseconds kPeerRest{300};
 
 /// Runs for a while: after a rest, the second processor of a virtual machine takes milliseconds to
 /// come back.

@@ -87,6 +87,13 @@ inline void dot_tile(const float* const* w, const float* const* x, int64_t n, Qu
   }
 }
 
+/// Whether rows of w are used where they lie: f32, if so few tokens see them that a copy does not
+/// pay by its alignment and place in a cache, and none has to be converted again for each tile.
+bool reads_in_place(const MatmulCpuArgs& args, int64_t n_tokens) {
+  const bool plain_x = args.x_type == Storage::kF32 && !args.x_is_q8;
+  return args.w_type == Storage::kF32 && n_tokens <= (plain_x ? 64 : kTokenTile);
+}
+
 /// Part of y that one chunk makes.
 struct Area {
   int64_t row_begin, n_rows;      // features: rows of w, columns of y
@@ -141,10 +148,10 @@ TokenTileFunction token_tile(int64_t n_tokens) {
 void multiply_area(const MatmulCpuArgs& args, const Area& area, const Slab& slab) {
   alignas(64) float decoded[kPanelRows * kMaxSlab];
   alignas(64) float converted[kTokenTile * kMaxSlab];
-  // f32 rows that few tokens see are read in place; a copy pays by its alignment otherwise.
-  const bool few = area.n_tokens <= kTokenTile;
-  const bool in_place = few && args.w_type == Storage::kF32;
-  const int64_t panel_rows = few ? kRowTile : kPanelRows;
+  const bool few = area.n_tokens <= kTokenTile, in_place = reads_in_place(args, area.n_tokens);
+  const int64_t panel_rows = few || in_place ? kRowTile : kPanelRows;
+  // Tiles of about equal size: 8 tokens as 6 and 2 would take a third longer than as 4 and 4.
+  const int64_t tile = chunks_of(area.n_tokens, max_of(1, chunks_of(area.n_tokens, kTokenTile)));
   const int64_t slab_bytes = storage_bytes(args.w_type, slab.n);
   const int64_t w_offset_bytes = storage_bytes(args.w_type, slab.begin);
   for (int64_t r = 0; r < area.n_rows; r += panel_rows) {
@@ -160,8 +167,8 @@ void multiply_area(const MatmulCpuArgs& args, const Area& area, const Slab& slab
       panel[j] = in_place ? reinterpret_cast<const float*>(source) : decoded + j * kMaxSlab;
       if (!in_place) decode_weights(args.w_type, source, decoded + j * kMaxSlab, slab.n);
     }
-    for (int64_t t = 0; t < area.n_tokens; t += kTokenTile) {
-      const int64_t i_token = area.token_begin + t, n = min_of(kTokenTile, area.n_tokens - t);
+    for (int64_t t = 0; t < area.n_tokens; t += tile) {
+      const int64_t i_token = area.token_begin + t, n = min_of(tile, area.n_tokens - t);
       const float* x[kTokenTile];
       for (int64_t j = 0; j < n; ++j) {
         x[j] = activations(args, i_token + j, slab.begin, slab.n, converted + j * kMaxSlab);
@@ -185,9 +192,15 @@ void matmul_rows(const MatmulCpuArgs& args, Team& team) noexcept {
     area.n_rows = min_of(chunk_rows, n_rows - area.row_begin);
     area.token_begin = chunk / n_across * kChunkTokens;
     area.n_tokens = min_of(kChunkTokens, n_tokens - area.token_begin);
-    for (int64_t begin = 0; begin == 0 || begin < n_values; begin += slab_size) {
-      const int64_t n = min_of(slab_size, n_values - begin);
-      multiply_area(args, area, {begin, n, begin == 0, begin + n == n_values});
+    // Rows that are read in place are read from end to end: long streams from memory.
+    const int64_t step = reads_in_place(args, n_tokens) ? kRowTile : chunk_rows;
+    for (const int64_t end = area.row_begin + area.n_rows; area.row_begin < end;
+         area.row_begin += step) {
+      area.n_rows = min_of(step, end - area.row_begin);
+      for (int64_t begin = 0; begin == 0 || begin < n_values; begin += slab_size) {
+        const int64_t n = min_of(slab_size, n_values - begin);
+        multiply_area(args, area, {begin, n, begin == 0, begin + n == n_values});
+      }
     }
   }
 }

@@ -7,9 +7,9 @@
 namespace tessera {
 
 /// What the products of many tokens pack at a time: values of K, tokens and columns of y. Slabs end
-/// where blocks of every format do; long ones read and write y less often (f32, 1024 cubed, one core
-/// of an EPYC, of the peak: 0.87 with 256, 0.91 with 512). A packed slab of w is 4 MiB and one of x
-/// 2.7 MiB at most: part of an L3.
+/// where blocks of every format do; long ones read and write y less often (f32, 1024 cubed, one
+/// core of an EPYC, of the peak: 0.87 with 256, 0.91 with 512). A packed slab of w is 4 MiB and one
+/// of x 2.7 MiB at most: part of an L3.
 constexpr int64_t kPackedSlab = 512, kBlockTokens = 84 * 16, kBlockCols = 2048;
 /// Packed rows of x are a constant distance apart, so that one register addresses all of a tile's;
 /// the 16 values more spread them over the sets of a cache.
