@@ -31,7 +31,7 @@ constexpr int64_t kLargePage = int64_t{2} << 20;
 constexpr int64_t kMaxWorkingSet = int64_t{512} << 20;
 constexpr int64_t kSampleBytes = int64_t{16} << 20;  // of a thread: about a millisecond
 constexpr int64_t kSampleNs = 1'000'000;
-constexpr int64_t kWakeNs = 50'000;
+constexpr int64_t kPartNs = 50'000;  // of a thread, when the team is woken
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kHops = int64_t{1} << 13;  // of a latency sample: at 100 ns each 0.8 ms
 constexpr int kWalks = 64;
@@ -184,12 +184,17 @@ Probes::Window Probes::next_window(int64_t thread_bytes) {
   return {next_window_++ % n_windows * bytes, bytes};
 }
 
-/// A sleeping thread takes some 50 us to come, which a sample of a millisecond would show.
+/// Returns when all threads have run side by side, or after a while: a sleeping one takes some 50
+/// us to come, and sometimes milliseconds, which a sample of a millisecond would show.
 void Probes::wake_team() {
-  run_parts(team_, 2 * team_.size(), [](int64_t) {
-    for (const int64_t end_ns = now_ns() + kWakeNs; now_ns() < end_ns;) {
-    }
-  });
+  for (const int64_t give_up_ns = now_ns() + 200 * kPartNs; now_ns() < give_up_ns;) {
+    const int64_t start_ns = now_ns();
+    run_parts(team_, team_.size(), [](int64_t) {
+      const int64_t end_ns = now_ns() + kPartNs;
+      while (now_ns() < end_ns) continue;
+    });
+    if (now_ns() - start_ns < kPartNs * 3 / 2) return;
+  }
 }
 
 double Probes::time_read(int64_t thread_bytes, int n_streams) {
