@@ -28,10 +28,10 @@ struct Model::Impl {
 
 }  // namespace v1
 
-/// The ops of a step of `n_tokens` of one session that holds `n_past` tokens, with their rows and
-/// costs (for rooflines).
-inline std::vector<OpRecord> plan_records(const Model& model, int64_t n_tokens, int64_t n_past) {
-  return model.impl()->engine->plan(n_tokens, n_past);
+/// Engine::plan, for rooflines.
+inline std::vector<OpRecord> plan_records(const Model& model, int64_t n_tokens, int64_t n_past,
+                                          Engine::Tokens tokens = Engine::Tokens::kOfOneSequence) {
+  return model.impl()->engine->plan(n_tokens, n_past, tokens);
 }
 
 }  // namespace tessera

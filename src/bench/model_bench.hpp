@@ -14,6 +14,8 @@ struct ModelBenchOptions {
   std::vector<int64_t> n_prompt = {512};  ///< a test each; 0: none
   std::vector<int64_t> n_gen = {128};     ///< a test each; 0: none
   std::vector<int64_t> n_depth = {0};     ///< every test behind so many tokens
+  std::vector<int64_t> n_parallel = {1};  ///< sequences that generate together; >1: depth 0 only
+  bool ops = false;                       ///< also the time of each op
   int64_t repetitions = 5;
   std::string isa;  ///< of the probes: that of the model
 };
@@ -24,16 +26,24 @@ int64_t context_of(const ModelBenchOptions& options);
 /// One test, under llama-bench's names. Times are of the model's steps: without loading and
 /// tokenising; a decoding step ends when the likeliest token is known.
 struct ModelTest {
-  int64_t n_prompt = 0, n_gen = 0, n_depth = 0;
+  int64_t n_prompt = 0, n_gen = 0, n_depth = 0, n_parallel = 1;
   std::vector<double> samples_ns;  ///< of the whole test, one a repetition
   /// Tokens a second that the machine's measured limits allow: of the sum over the step's ops of
   /// max(FLOPs / peak, bytes / bandwidth); 0 where there are no probes.
   double roof_ts = 0;
   double peak_gflops = 0, peak_int8_gops = 0, peak_gbs = 0;
   std::string test_time;
+  /// Of one more repetition, op by op: each is a step of its own, so their sum is a bit more than
+  /// the time of the test. Slowest first; empty unless asked for.
+  struct OpTime {
+    std::string op;
+    int64_t n_launches = 0;
+    double ns = 0, roof_ns = 0;  ///< roof_ns: 0 where there are no probes
+  };
+  std::vector<OpTime> ops;
 
-  int64_t n_tokens() const { return n_prompt + n_gen; }
-  std::string label() const;  ///< "pp512", "tg128 @ d512"
+  int64_t n_tokens() const { return (n_prompt + n_gen) * n_parallel; }
+  std::string label() const;  ///< "pp512", "tg128 @ d512", "tg128 x8"
   std::vector<double> samples_ts() const;
 };
 

@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "api/devices.hpp"
@@ -179,7 +180,32 @@ void print_markdown(const ModelInfo& info, const bench::ModelTest& test, bool he
       ts.deviation, test.roof_ts > 0 ? fmt::format("{:.1f} %", 100 * ts.mean / test.roof_ts) : "-");
 }
 
+void print_op_times(const bench::ModelTest& test) {
+  double total_ns = 0;
+  for (const auto& time : test.ops) total_ns += time.ns;
+  out("\n| {}: op | launches | ms | share | of its roof |\n", test.label());
+  out("| --- | ---: | ---: | ---: | ---: |\n");
+  for (const auto& [op, n_launches, ns, roof_ns] : test.ops) {
+    out("| {} | {} | {:.2f} | {:.1f} % | {} |\n", op, n_launches, ns * 1e-6, 100 * ns / total_ns,
+        roof_ns > 0 ? fmt::format("{:.1f} %", 100 * roof_ns / ns) : "-");
+  }
+}
+
+/// Throws Error{kInvalidArgument} for tests that make no sense together.
+void check_tests(const ModelBenchFlags& flags) {
+  const auto most = [](const std::vector<int64_t>& n) {
+    return n.empty() ? 0 : std::ranges::max(n);
+  };
+  if (most(flags.bench.n_parallel) > 1 && most(flags.bench.n_depth) > 0) {
+    fail(ErrorKind::kInvalidArgument, "--parallel", "expected no --n-depth beside it");
+  }
+  if (flags.bench.ops && !flags.model.trace_tensors.empty()) {
+    fail(ErrorKind::kInvalidArgument, "--ops", "expected no --trace-tensors beside it");
+  }
+}
+
 int bench_model(ModelBenchFlags flags, Action& action) {
+  check_tests(flags);
   const int64_t needed = bench::context_of(flags.bench);
   if (flags.model.load.context == 0) flags.model.load.context = needed;
   if (flags.model.load.context < needed) {
@@ -187,11 +213,17 @@ int bench_model(ModelBenchFlags flags, Action& action) {
          needed, flags.model.load.context);
   }
   flags.bench.isa = flags.model.load.isa;
+  const std::vector<int64_t>& parallel = flags.bench.n_parallel;
+  if (!parallel.empty()) {
+    flags.model.load.max_sessions = static_cast<int>(std::ranges::max(parallel));
+  }
   const Model model = flags.model.load_model(action).model;
   Json all = Json::array();
+  std::vector<bench::ModelTest> with_op_times;
   bool first = true;
   run_model_bench(model, flags.bench, [&](const bench::ModelTest& test) {
     const Json fields = to_json(model, action.model_path, test);
+    if (flags.bench.ops) with_op_times.push_back(test);
     if (flags.format == "json") all.push_back(fields);
     if (flags.format == "csv") print_csv(fields, first);
     if (flags.format == "md") print_markdown(model.info(), test, first);
@@ -199,6 +231,9 @@ int bench_model(ModelBenchFlags flags, Action& action) {
     first = false;
   });
   if (flags.format == "json") print_json(all);
+  if (flags.format == "md") {
+    for (const bench::ModelTest& test : with_op_times) print_op_times(test);
+  }
   note("[{}; times exclude loading and tokenising, include the choice of the likeliest token]",
        settings_line(model.info()));
   return kExitOk;
@@ -224,6 +259,13 @@ void add_bench_model(CLI::App& parent, Action& action) {
   add_list("-p,--n-prompt", bench.n_prompt, "Tokens of prompt, a test each; 0: none");
   add_list("-n,--n-gen", bench.n_gen, "Tokens to generate, a test each; 0: none");
   add_list("-d,--n-depth", bench.n_depth, "Tokens already there, for every test");
+  command
+      ->add_option("--parallel", bench.n_parallel, "Sequences that generate together, a test each")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(integer_between(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--ops", bench.ops, "Also the time of each op, run one by one (md and json)");
   command->add_option("-r,--repetitions", bench.repetitions, "Runs of each test")
       ->check(integer_between(1, 1000))
       ->capture_default_str();

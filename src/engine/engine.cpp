@@ -241,10 +241,13 @@ void Engine::plan_step(PlanQueue& queue, const Bucket& bucket) const {
   model_.forward(queue, lay_out(bucket, limits_, &state).state, {k_pages, v_pages}, results);
 }
 
-std::vector<OpRecord> Engine::plan(int64_t n_tokens, int64_t n_past) const {
+std::vector<OpRecord> Engine::plan(int64_t n_tokens, int64_t n_past, Tokens tokens) const {
   Arena arena(device_);
   PlanQueue queue(device_, table_, arena);
-  plan_step(queue, {n_tokens, 1, 1, KvPool::pages_of(n_past + n_tokens)});
+  const bool one_each = tokens == Tokens::kOfOneEach;
+  const int64_t n_sequences = one_each ? n_tokens : 1;
+  plan_step(queue, {n_tokens, n_sequences, n_sequences,
+                    KvPool::pages_of(n_past + (one_each ? 1 : n_tokens))});
   std::vector<OpRecord> records = queue.records();
   for (OpRecord& record : records) record.outputs.clear();  // their memory was never there
   return records;
@@ -261,6 +264,12 @@ void Engine::check_memory() const {
       "{:.0f} MiB are needed (weights {:.0f}, KV cache {:.0f}, step {:.0f}), the device has {:.0f} "
       "MiB; a smaller --ctx, fewer sessions or --kv-type f16 need less",
       mib(needed), mib(weight_bytes), mib(kv_bytes_), mib(step_bytes_), mib(available));
+}
+
+void Engine::observe(OpObserver* observer) {
+  const std::lock_guard lock(mutex_);
+  TESSERA_DCHECK(!trace_);
+  queue_->set_observer(observer);
 }
 
 void Engine::step(std::span<const StepRequest> requests, bool want_logits, StepResult& result) {
@@ -345,8 +354,9 @@ void Engine::run_batch(std::span<const StepRequest> requests, bool want_logits) 
   const Bucket bucket = trace_ ? batch_->exact_bucket() : batch_->bucket();
   if (trace_) trace_->begin_step(*batch_);
   queue_->write(*state_buffer_, 0, batch_->pack(bucket));
-  const std::unique_ptr<Step> traced = trace_ ? record(bucket) : nullptr;  // ran op by op
-  const Step& step = trace_ ? *traced : recorded_step(bucket);
+  // An observer has run it op by op.
+  const std::unique_ptr<Step> observed = queue_->observer() ? record(bucket) : nullptr;
+  const Step& step = observed ? *observed : recorded_step(bucket);
 
   const StepOutputs results = outputs(batch_->n_logit_rows());
   const Tensor token_ids = lay_out(bucket, limits_, state_buffer_.get()).state.token_ids;

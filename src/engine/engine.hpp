@@ -141,8 +141,15 @@ class Engine {
   /// start() and finish().
   void step(std::span<const StepRequest> requests, bool want_logits, StepResult& result);
 
-  /// The ops of a step of `n_tokens` behind `n_past` tokens, with their rows and costs.
-  std::vector<OpRecord> plan(int64_t n_tokens, int64_t n_past) const;
+  /// The ops of a step of `n_tokens` of one sequence that holds `n_past`, or of one token of each
+  /// of `n_tokens` sequences that do, with their rows and costs.
+  enum class Tokens { kOfOneSequence, kOfOneEach };
+  std::vector<OpRecord> plan(int64_t n_tokens, int64_t n_past,
+                             Tokens tokens = Tokens::kOfOneSequence) const;
+
+  /// Calls it for every op of later steps, which then are recorded anew each time; null ends that.
+  /// Not beside trace_tensors.
+  void observe(OpObserver* observer);
 
  private:
   friend class Sequence;

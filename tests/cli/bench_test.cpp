@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -182,6 +183,34 @@ TEST_F(CliModelBench, JsonHasTheFieldsOfLlamaBench) {
     EXPECT_GT(test["roof_ts"], 0);
     EXPECT_GT(test["roof_share"], 0);
   }
+}
+
+TEST_F(CliModelBench, SequencesGenerateTogetherAndEachOpIsTimed) {
+  const Outcome outcome = run_tessera({"bench", "model", model_, "-p", "16", "-n", "4", "-r", "1",
+                                       "--parallel", "1,3", "--ops", "-o", "json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto tests = outcome.json();
+  ASSERT_EQ(tests.size(), 3U);
+  const std::vector<std::array<int, 4>> expected = {{16, 0, 1, 1}, {0, 4, 1, 5}, {0, 4, 3, 5}};
+  for (size_t i = 0; i < tests.size(); ++i) {
+    const auto& test = tests[i];
+    EXPECT_EQ(test["n_parallel"], expected[i][2]);
+    const double n_tokens = (expected[i][0] + expected[i][1]) * expected[i][2];
+    EXPECT_NEAR(test["samples_ts"][0].get<double>() * test["samples_ns"][0].get<double>(),
+                n_tokens * 1e9, 1);
+    // One attention a layer (the model has two) and step: of the prompt, or of the first token and
+    // each later one.
+    std::map<std::string, int> launches;
+    for (const auto& time : test["ops"]) {
+      launches[time["op"]] = time["launches"];
+      EXPECT_GT(time["ns"], 0);
+    }
+    EXPECT_EQ(launches["paged_attention"], 2 * expected[i][3]);
+    EXPECT_EQ(launches.count("norm_linear_group"), 0U) << "made of others, which are timed";
+  }
+  EXPECT_EQ(run_tessera({"bench", "model", model_, "--parallel", "2", "-d", "4"}).exit_code, 2);
+  EXPECT_EQ(run_tessera({"bench", "model", model_, "--ops", "--trace-tensors", "/tmp/x"}).exit_code,
+            2);
 }
 
 TEST_F(CliModelBench, MarkdownAndCsvAreTables) {

@@ -17,10 +17,10 @@ namespace columns {
 /// The values of y that one thread holds in registers: tokens x vectors of columns.
 ///
 /// Few tokens wait for w, and wide panels read more of a row of it at once. Many tokens: 14 x 2
-/// accumulators, 2 vectors of w and one of x fill 31 of 32 registers; 6 x 2 fill 15 of 16. A panel
-/// then comes from an L2 at 9 bytes a cycle where two products are made in one. Panels twice as
-/// wide (6 x 4) are as fast on an EPYC, which makes one, but at 21 bytes a cycle feed half of the
-/// peak of a Sapphire Rapids.
+/// accumulators, 2 vectors of w and one of x fill 31 of 32 registers; 6 x 2 fill 15 of 16. A core
+/// of two products of vectors a cycle then reads 9 bytes a cycle of a panel from its L2. Panels
+/// twice as wide (6 x 4) ask for 21, which a Sapphire Rapids delivers at half of its peak; on an
+/// EPYC, one product a cycle, they make no difference.
 constexpr int kFewTokens = 6, kFewVecs = TESSERA_TIER >= TESSERA_TIER_AVX512 ? 4 : 2;
 constexpr int kManyTokens = kRegisters == 32 ? 14 : 6, kManyVecs = 2;
 constexpr int64_t kPanelCols = kManyVecs * kLanes;  // of many tokens
