@@ -17,9 +17,12 @@ namespace tessera::TESSERA_ISA {
 namespace {
 namespace q8 {
 
+/// One panel of rows. `next_row`: the first of those that this thread will need next, as far as can
+/// be told.
 template <typename Format>
-void multiply_tokens(const MatmulCpuArgs& args, int64_t i_row, int64_t token_begin,
-                     int64_t token_end, const Slab& slab) {
+void multiply_tokens(const MatmulCpuArgs& args, int64_t i_row, int64_t next_row,
+                     int64_t token_begin, int64_t token_end, const Slab& slab) {
+  const bool prefetches = next_row + kPanelRows <= args.w.n_rows;
   alignas(64) unsigned char copy[kLanes * row_bytes<Format>(kSlabBlocks)];
   Panel panel;
   for (int64_t r = 0; r < kPanelVecs; ++r) {
@@ -27,9 +30,12 @@ void multiply_tokens(const MatmulCpuArgs& args, int64_t i_row, int64_t token_beg
     const int64_t first = min_of(i_row + r * kLanes, args.w.n_rows - 1);
     const RowTile tile = row_tile<Format>(args.w, first, slab, copy);
     const Ints offsets = lane_multiples(tile.stride);
+    Prefetcher next({tile.data + (next_row - i_row) * tile.stride, tile.stride},
+                    row_bytes<Format>(slab.n));
     for (int64_t b = 0; b < slab.n; b += Format::kSubBlocks) {
       typename Format::Words words;
       Format::load(tile.data + row_bytes<Format>(b), tile.stride, offsets, words);
+      if (prefetches) next.advance(kLanes * Format::kBytes);
       for (int s = 0; s < Format::kSubBlocks; ++s) {
         const BlockOfRows& w = Format::sub_block(words, s);
         TESSERA_UNROLL
@@ -43,8 +49,11 @@ void multiply_tokens(const MatmulCpuArgs& args, int64_t i_row, int64_t token_beg
     }
   }
   TileSetup setup;
-  for (int64_t t = token_begin; t < token_end; t += kTokenTile) {
-    const int64_t n = min_of(kTokenTile, token_end - t);
+  // Tiles of vector instructions of about equal size: 8 tokens as 4 and 4, not 6 and 2.
+  const int64_t n_tokens = token_end - token_begin, n_tiles = chunks_of(n_tokens, kTokenTile);
+  const int64_t tile_tokens = kHasTiles ? kTokenTile : chunks_of(n_tokens, n_tiles);
+  for (int64_t t = token_begin; t < token_end; t += tile_tokens) {
+    const int64_t n = min_of(tile_tokens, token_end - t);
     setup.expect(n);
     multiply_panel<Format>(args, panel, i_row, t, n, slab);
   }
@@ -55,7 +64,9 @@ void multiply_all(const MatmulCpuArgs& args, Team& team) {
   const int64_t n_tokens = live_rows(args.live, args.y.n_rows), n_rows = args.y.n_cols;
   const int64_t n_blocks = args.x.n_cols / 32;
   const bool one_token = n_tokens == 1 && !kHasTiles;
-  const int64_t chunk_rows = one_token ? few_tokens_chunk_rows(n_rows) : kPanelRows;
+  // Few tokens wait for rows of w: chunks of several panels, so that the next can be asked for.
+  const int64_t chunk_rows =
+      n_tokens <= 32 && !kHasTiles ? few_tokens_chunk_rows(n_rows) : kPanelRows;
   const int64_t n_across = chunks_of(n_rows, chunk_rows);
   const int64_t n_chunks = n_across * chunks_of(n_tokens, kChunkTokens);
   for (int64_t chunk; (chunk = team.next_chunk(n_chunks)) < n_chunks;) {
@@ -69,7 +80,12 @@ void multiply_all(const MatmulCpuArgs& args, Team& team) {
       if (one_token) {
         multiply_one_token<Format>(args, row_begin, row_end, slab);
       } else {
-        multiply_tokens<Format>(args, row_begin, token_begin, token_end, slab);
+        // With all threads at work, each takes about every size()th chunk.
+        const int64_t next_chunk_row = row_begin + team.size() * chunk_rows;
+        for (int64_t r = row_begin; r < row_end; r += kPanelRows) {
+          const int64_t next_row = r + kPanelRows < row_end ? r + kPanelRows : next_chunk_row;
+          multiply_tokens<Format>(args, r, next_row, token_begin, token_end, slab);
+        }
       }
     }
   }

@@ -221,6 +221,27 @@ inline RowTile row_tile(const MatrixView& w, int64_t i_row, const Slab& slab, un
   return {copy, size};
 }
 
+/// Asks for the rows of a tile ahead of their use, a few cache lines at a time: each of the kLanes
+/// streams is too short for the hardware to find.
+class Prefetcher {
+ public:
+  Prefetcher(const RowTile& tile, int64_t row_size)
+      : row_(tile.data), stride_(tile.stride), row_size_(row_size) {}
+  void advance(int64_t n_bytes) {
+    for (int64_t i = 0; i < n_bytes; i += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(row_ + at_), _MM_HINT_T0);
+      at_ += 64;
+      if (at_ < row_size_) continue;
+      at_ = 0;
+      row_ += stride_;
+    }
+  }
+
+ private:
+  const unsigned char* row_;
+  int64_t stride_, row_size_, at_ = 0;
+};
+
 /// kLanes values of y of one token. Sums of earlier slabs wait in y.
 inline Vec sums_so_far(const MatmulCpuArgs& args, int64_t i_token, int64_t i_row,
                        const Slab& slab) {
